@@ -10,7 +10,7 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from elements.portable.pyservicemaker import osd
+from elements.portable import osd
 
 if TYPE_CHECKING:
     from elements.portable.surface import Surface
