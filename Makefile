@@ -1,0 +1,27 @@
+# make demo, make test and make lint set up what they need; a second call is quick and silent.
+PYTHON := .venv/bin/python
+
+.PHONY: setup demo test lint bench clean
+
+setup: .venv/.ready
+
+.venv/.ready: pyproject.toml tools/setup.sh
+	@tools/setup.sh
+	@touch $@
+
+demo: .venv/.ready
+	@$(PYTHON) -m tools.demo
+
+test: .venv/.ready
+	@$(PYTHON) -m pytest -q
+
+lint: .venv/.ready
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+
+bench: .venv/.ready
+	@$(PYTHON) -m benchmarks.compare
+
+clean:
+	@rm -rf .venv out build *.egg-info

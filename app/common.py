@@ -1,0 +1,61 @@
+"""What the commands share: exit codes, logging, loading a definition."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+from pipelines.definition import Definition, DefinitionError, load_definition
+from pipelines.runner import EXIT_REJECTED
+
+stdout = Console()
+stderr = Console(stderr=True)
+
+DefinitionPath = Annotated[Path, typer.Argument(metavar="FILE", help="Pipeline definition (YAML).")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, e.g. --set stages.infer.confidence=0.5."),
+]
+
+
+def set_up_logging(quiet: bool, verbose: int) -> None:
+    """Log to standard error: warnings and news by default, ``-q`` errors only, ``-v`` everything."""
+    level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO
+    if stderr.is_terminal:
+        handler: logging.Handler = RichHandler(console=stderr, show_path=False, rich_tracebacks=False, markup=False)
+        handler.setFormatter(logging.Formatter("%(message)s", datefmt="%H:%M:%S"))
+    else:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S"))
+    logger = logging.getLogger("gstorch")
+    logger.handlers[:] = [handler]
+    logger.setLevel(level)
+    logger.propagate = False
+
+
+def load_or_exit(path: Path, overrides: list[str] | None) -> Definition:
+    """Load a definition; on problems print all of them and leave with exit code 2."""
+    from pipelines.catalog import GStreamerCatalog
+
+    try:
+        return load_definition(path, overrides or (), catalog=GStreamerCatalog())
+    except DefinitionError as error:
+        reject(error)
+
+
+def reject(error: DefinitionError) -> typer.Exit:
+    """Print every problem of a definition and exit with code 2."""
+    typer.echo(str(error), err=True)
+    raise typer.Exit(EXIT_REJECTED)
+
+
+def fail(text: str, trace: str = "") -> None:
+    """Print why a run failed."""
+    if trace:
+        typer.echo(trace.rstrip(), err=True)
+    typer.echo(f"error: {text}", err=True)

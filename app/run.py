@@ -1,0 +1,98 @@
+"""``gstorch run``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.common import Overrides, fail, load_or_exit, reject, set_up_logging, stderr
+from app.progress import progress
+from app.summary import summarise, table
+from pipelines.definition import Definition, DefinitionError, definition_from_mapping
+from pipelines.runner import EXIT_FAILED, EXIT_REJECTED, Runner
+
+Targets = Annotated[
+    list[str], typer.Argument(metavar="FILE.yaml | SOURCE...", help="A definition, or video files and rtsp:// addresses.")
+]
+
+
+def run(
+    targets: Targets,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Model file (without a YAML file).")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Annotated video, .mp4, tiled.")] = None,
+    events: Annotated[str | None, typer.Option("--events", "-e", help="Event file, JSON Lines; - is stdout.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="Least confidence of a detection, 0 to 1.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Label file, one name per line.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda[:N].")] = None,
+    set_: Overrides = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the final summary as JSON on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
+    verbose: Annotated[int, typer.Option("--verbose", "-v", count=True, help="More detail.")] = 0,
+) -> None:
+    """Run a pipeline: from a definition, or straight from sources and a model.
+
+    Exit codes: 0 all sources complete, 1 failed, 2 definition rejected, 3 partial (some source failed, was cut short or
+    was stopped). The first SIGINT or SIGTERM drains and finalises, a second one aborts.
+    """
+    set_up_logging(quiet, verbose)
+    options = {"model": model, "output": output, "events": events, "confidence": confidence, "labels": labels}
+    definition = _definition(targets, {**options, "device": device}, set_)
+    runner = _run(definition, quiet, json_)
+    if runner.outcome.stuck:
+        os._exit(EXIT_FAILED)
+    raise typer.Exit(runner.exit_code())
+
+
+def _definition(targets: list[str], options: dict[str, Any], overrides: list[str] | None) -> Definition:
+    if len(targets) == 1 and Path(targets[0]).suffix.lower() in (".yaml", ".yml"):
+        given = [f"--{name}" for name, value in options.items() if value is not None]
+        if given:
+            fail(f"{', '.join(given)}: only without a YAML file; use --set to override its keys")
+            raise typer.Exit(EXIT_REJECTED)
+        return load_or_exit(Path(targets[0]), overrides)
+    try:
+        return definition_from_mapping(_mapping(targets, options), Path.cwd(), overrides or ())
+    except DefinitionError as error:
+        reject(error)
+        raise
+
+
+def _mapping(sources: list[str], options: dict[str, Any]) -> dict[str, Any]:
+    """The definition that the command line stands for."""
+    stages: list[dict[str, Any]] = []
+    if options["model"] is not None:
+        keys = ("model", "confidence", "labels", "device")
+        stages = [{"infer": {key: options[key] for key in keys if options[key] is not None}}, {"track": {}}]
+    outputs: list[dict[str, Any]] = []
+    if options["output"] is not None:
+        stages.append({"draw": {}})
+        outputs.append({"file": {"path": options["output"]}})
+    if options["events"] is not None:
+        outputs.append({"events": {"path": options["events"]}})
+    return {"pipeline": "gstorch", "sources": [{"uri": s} for s in sources], "stages": stages, "outputs": outputs}
+
+
+def _run(definition: Definition, quiet: bool, as_json: bool) -> Runner:
+    from pipelines.assemble import AssemblyError
+    from pipelines.plan import make_plan, open_runner
+    from pipelines.runtime import RuntimeUnavailableError
+
+    try:
+        plan = make_plan(definition)
+        runner = open_runner(plan)
+    except (RuntimeUnavailableError, AssemblyError, OSError) as error:
+        fail(str(error))
+        raise typer.Exit(EXIT_FAILED) from error
+    with progress(quiet) as callback:
+        runner.run(callback)
+    if runner.outcome.error:
+        fail(runner.outcome.error, runner.outcome.trace)
+    if as_json:
+        typer.echo(json.dumps(summarise(plan, runner), ensure_ascii=False))
+    elif not quiet:
+        stderr.print(table(runner))
+    return runner

@@ -1,0 +1,74 @@
+"""Graph to pyservicemaker.Pipeline."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipelines.graph import Attachment, Graph, Node
+from pipelines.runtime import Runtime
+
+
+class AssemblyError(RuntimeError):
+    """An element or link of the graph cannot be made on this machine."""
+
+
+@dataclass(slots=True)
+class Assembly:
+    """A pipeline that is ready to start, with the operator instances by attachment name."""
+
+    pipeline: Any
+    graph: Graph
+    operators: dict[str, Any] = field(default_factory=dict)
+
+
+def assemble(graph: Graph, runtime: Runtime, shared: dict[str, Any] | None = None) -> Assembly:
+    """Make every node, link and attachment of the graph.
+
+    Args:
+        graph: what to build.
+        runtime: from `load_runtime`.
+        shared: objects handed to operators by parameter name, for parameters whose value in the graph is ``"@name"``.
+
+    Raises:
+        AssemblyError: names the node or link, its origin in the definition, and the reason.
+    """
+    pipeline = runtime.api.Pipeline(graph.name)
+    assembly = Assembly(pipeline, graph)
+    for node in graph.nodes.values():
+        try:
+            pipeline.add(node.factory, node.name, dict(node.properties))
+        except Exception as error:
+            raise AssemblyError(f"{_who(node)}: {_why_not(node, error)}") from error
+    for link in graph.links:
+        try:
+            pipeline.link((link.source, link.target), (link.source_pad, link.target_pad))
+        except Exception as error:
+            source, target = graph.nodes[link.source], graph.nodes[link.target]
+            raise AssemblyError(f"cannot link {_who(source)} to {_who(target)}: {error}") from error
+    for attachment in graph.attachments:
+        operator = _operator(attachment, shared or {})
+        assembly.operators[attachment.name] = operator
+        pipeline.attach(attachment.node, runtime.api.Probe(attachment.name, operator), tips=attachment.pad)
+    return assembly
+
+
+def _operator(attachment: Attachment, shared: dict[str, Any]) -> Any:
+    module, _, name = attachment.operator.partition(":")
+    operator_class = getattr(importlib.import_module(module), name)
+    params = {
+        key: shared[value[1:]] if isinstance(value, str) and value.startswith("@") else value
+        for key, value in attachment.params.items()
+    }
+    return operator_class(**params)
+
+
+def _who(node: Node) -> str:
+    return f"{node.origin or 'element'} '{node.name}' ({node.factory})"
+
+
+def _why_not(node: Node, error: Exception) -> str:
+    if "Element creation failed" in str(error):
+        return f"no element '{node.factory}' on this machine (see `gstorch doctor`)"
+    return str(error)

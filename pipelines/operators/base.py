@@ -1,0 +1,42 @@
+"""The guard that every metadata operator of ours runs in."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from pyservicemaker import BatchMetadataOperator
+
+Report = Callable[[str, str], None]
+"""Called with (text, trace) when an operator fails."""
+
+
+class Operator(BatchMetadataOperator):
+    """A metadata operator whose exceptions reach the runner.
+
+    In NVIDIA's pyservicemaker an exception that leaves ``handle_metadata`` aborts the process. Here the first one is
+    reported, and the operator does nothing more. Subclasses write `process`, and `close` if they hold a resource.
+    """
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self._report = report
+        self._failed = False
+
+    def handle_metadata(self, batch_meta: Any) -> None:
+        """pyservicemaker's hook, called once per batch on the streaming thread."""
+        if self._failed:
+            return
+        try:
+            self.process(batch_meta)
+        except Exception as error:
+            self._failed = True
+            self._report(f"{type(self).__name__}: {error}", traceback.format_exc())
+
+    def process(self, batch_meta: Any) -> None:
+        """What the operator does with one batch."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Called once, after the pipeline has stopped."""

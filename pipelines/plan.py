@@ -1,0 +1,70 @@
+"""From a definition to something that can be shown or run: runtime, facts about the sources, graph."""
+
+from __future__ import annotations
+
+import os
+import queue
+from dataclasses import dataclass
+
+from pipelines.assemble import Assembly, assemble
+from pipelines.builder import Facts, build_graph, mux_pads
+from pipelines.bus import BusEvent, Inbox
+from pipelines.definition import Definition
+from pipelines.graph import Graph
+from pipelines.runner import Runner
+from pipelines.runtime import Runtime, load_runtime
+from pipelines.sources import SourceFacts, SourceState, SourceStatus, survey
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A definition resolved on this machine. ``sources`` is indexed by source id."""
+
+    definition: Definition
+    runtime: Runtime
+    sources: list[SourceFacts]
+    graph: Graph
+
+
+def make_plan(definition: Definition) -> Plan:
+    """Load the runtime, look into the files, build the graph.
+
+    Raises:
+        RuntimeUnavailableError: if the definition asks for a runtime that is not here.
+    """
+    runtime = load_runtime(definition.runtime.prefer)
+    sources = survey(definition.sources)
+    return Plan(definition, runtime, sources, build_graph(definition, _facts(runtime, sources)))
+
+
+def _facts(runtime: Runtime, sources: list[SourceFacts]) -> Facts:
+    sizes = tuple((s.media.width, s.media.height) if s.media else None for s in sources)
+    failed = frozenset(i for i, s in enumerate(sources) if s.error)
+    workers = len(os.sched_getaffinity(0)) if runtime.portable else 1
+    return Facts(sizes, failed, workers, runtime.stand_ins)
+
+
+def open_runner(plan: Plan) -> Runner:
+    """Assemble the plan's graph, ready to run.
+
+    Raises:
+        AssemblyError: if an element or link cannot be made here.
+    """
+    from pipelines.operators.counters import SourceCount
+
+    inbox: Inbox = queue.SimpleQueue()
+    counts = [SourceCount() for _ in plan.sources]
+    statuses = [
+        SourceStatus(source, facts, SourceState.FAILED if facts.error else SourceState.STARTING, facts.error)
+        for source, facts in zip(plan.definition.sources, plan.sources, strict=True)
+    ]
+
+    def report(text: str, trace: str) -> None:
+        inbox.put(BusEvent("operator", text=text, debug=trace))
+
+    if all(facts.error for facts in plan.sources):
+        assembly = Assembly(None, plan.graph)
+    else:
+        assembly = assemble(plan.graph, plan.runtime, {"counts": counts, "report": report})
+    failed = {i for i, facts in enumerate(plan.sources) if facts.error}
+    return Runner(assembly, statuses, counts, mux_pads(len(statuses), failed), plan.definition.runtime, inbox)

@@ -1,0 +1,331 @@
+"""Life cycle of a running pipeline: start, watch, stop, exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from gi.repository import Gst
+
+from pipelines.assemble import Assembly
+from pipelines.builder import MUX, source_node
+from pipelines.bus import BusEvent, BusWatch, Inbox
+from pipelines.definition import Runtime as RuntimeOptions
+from pipelines.operators.counters import SourceCount
+from pipelines.sources import ENDED, SourceState, SourceStatus
+
+log = logging.getLogger("gstorch.runner")
+
+POLL_S = 0.1
+NULL_TIMEOUT_S = 5.0
+TRUNCATED_SLACK_S = 1.0
+TRUNCATED_SLACK_SHARE = 0.05
+
+INFERENCE_COUNTERS = ("frames-inferred", "frames-failed", "nan-count")
+
+EXIT_COMPLETE, EXIT_FAILED, EXIT_REJECTED, EXIT_PARTIAL = 0, 1, 2, 3
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a run ended. ``error`` and ``trace`` tell why it failed as a whole.
+
+    ``stuck``: the pipeline would not stop; leave the process with ``os._exit``.
+    """
+
+    error: str = ""
+    trace: str = ""
+    interrupted: bool = False
+    stuck: bool = False
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    first_result_s: float | None = None
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs one assembled pipeline to its end.
+
+    ``statuses`` and ``counts`` are indexed by source id (position in the definition). ``pads`` maps the source ids
+    that take part to their mux pad numbers.
+    """
+
+    assembly: Assembly
+    statuses: list[SourceStatus]
+    counts: list[SourceCount]
+    pads: dict[int, int]
+    options: RuntimeOptions
+    inbox: Inbox
+    outcome: Outcome = field(default_factory=Outcome)
+    _stop_deadline: float | None = None
+    _signals: int = 0
+
+    def run(self, on_progress: Callable[[Runner], None] | None = None) -> Outcome:
+        """Start, watch until the end, stop. Call on the main thread: it owns SIGINT and SIGTERM meanwhile."""
+        pipeline = self.assembly.pipeline
+        if pipeline is None:  # no source can be opened
+            return self.outcome
+        watch = BusWatch(pipeline.gst_pipeline, self.inbox)
+        started, cpu_started = time.monotonic(), time.process_time()
+        with self._signal_handlers():
+            try:
+                pipeline.start()
+                self._watch(started, on_progress)
+            finally:
+                self._shut_down(watch)
+        self.outcome.seconds = time.monotonic() - started
+        self.outcome.cpu_seconds = time.process_time() - cpu_started
+        self._settle()
+        return self.outcome
+
+    def exit_code(self) -> int:
+        """0 all sources complete, 1 failed, 3 partial (see README)."""
+        states = [status.state for status in self.statuses]
+        if self.outcome.error or all(state is SourceState.FAILED for state in states):
+            return EXIT_FAILED
+        live_at_end = {s.state for s in self.statuses if s.live}
+        complete = all(
+            status.state is SourceState.FINISHED or (status.live and status.state is SourceState.STOPPED)
+            for status in self.statuses
+        )
+        return EXIT_COMPLETE if complete and SourceState.LOST not in live_at_end else EXIT_PARTIAL
+
+    def dropped(self, source_id: int) -> int:
+        """Frames of a live source that were dropped because the pipeline was behind."""
+        element = self._element(source_node(source_id)) if source_id in self.pads else None
+        return int(element.get_property("frames-dropped")) if _has(element, "frames-dropped") else 0
+
+    def inference_counts(self) -> dict[str, dict[str, int]]:
+        """Counters of each inference element, by stage name."""
+        names = [node.name for node in self.assembly.graph.nodes.values() if node.factory == "pyinfer"]
+        elements = {name: self._element(name) for name in names}
+        return {
+            name: {counter: int(element.get_property(counter)) for counter in INFERENCE_COUNTERS}
+            for name, element in elements.items()
+            if element is not None
+        }
+
+    def _element(self, name: str) -> Any:
+        pipeline = self.assembly.pipeline
+        return pipeline.gst_pipeline.get_by_name(name) if pipeline is not None else None
+
+    # --- watching -----------------------------------------------------------------------------------------------------
+
+    def _watch(self, started: float, on_progress: Callable[[Runner], None] | None) -> None:
+        progressed_at, frames_before = time.monotonic(), 0
+        while True:
+            event = self._next_event()
+            if event is not None and self._handle(event):
+                return
+            frames = sum(count.frames for count in self.counts)
+            now = time.monotonic()
+            if frames and self.outcome.first_result_s is None:
+                self.outcome.first_result_s = now - started
+            if frames != frames_before or not self._frames_are_due():
+                progressed_at, frames_before = now, frames
+            if self._stop_deadline is not None and now > self._stop_deadline:
+                log.warning("not drained within %.0f s of the stop: ending now", self.options.stop_timeout)
+                return
+            if now - progressed_at > self.options.stall_timeout:
+                self.outcome.error = (
+                    f"no frame came through for {self.options.stall_timeout:.0f} s although "
+                    f"{', '.join(self._names(SourceState.RUNNING, SourceState.STARTING))} should deliver "
+                    "(runtime.stall_timeout)"
+                )
+                return
+            self._mark_running()
+            if on_progress is not None:
+                on_progress(self)
+
+    def _next_event(self) -> BusEvent | None:
+        with contextlib.suppress(queue.Empty):
+            return self.inbox.get(timeout=POLL_S)
+        return None
+
+    def _handle(self, event: BusEvent) -> bool:
+        """Act on one event; True ends the run."""
+        if event.kind == "eos":
+            return True
+        if event.kind == "signal":
+            return self._on_signal(event)
+        if event.kind == "operator":
+            return self._fail(event)
+        source_id = self._source_of(event)
+        if event.kind == "error":
+            if source_id is None:
+                return self._fail(event)
+            self._source_failed(source_id, event.text)
+        elif event.kind == "warning":
+            log.warning("%s: %s", self._who(event, source_id), event.text)
+        elif event.kind == "element":
+            self._on_element_message(event, source_id)
+        return False
+
+    def _on_element_message(self, event: BusEvent, source_id: int | None) -> None:
+        if event.name == "stream-eos":
+            source_id = next((s for s, pad in self.pads.items() if pad == event.fields["stream-id"]), None)
+            if source_id is not None and self.statuses[source_id].state not in ENDED:
+                self._end(source_id)
+        elif source_id is None:
+            return
+        elif event.name == "source-lost":
+            self._change(source_id, SourceState.LOST, str(event.fields.get("reason", "")))
+        elif event.name == "source-recovered":
+            self._change(source_id, SourceState.RUNNING, "")
+        elif event.name == "reconnect-attempt-exceeded":
+            self._change(source_id, SourceState.FAILED, "gave up reconnecting")
+
+    def _end(self, source_id: int) -> None:
+        status = self.statuses[source_id]
+        if self._stop_deadline is not None:
+            self._change(source_id, SourceState.STOPPED, "")
+        else:
+            self._change(source_id, SourceState.LOST if status.source.kind == "rtsp" else SourceState.FINISHED, "")
+
+    def _fail(self, event: BusEvent) -> bool:
+        self.outcome.error, self.outcome.trace = event.text, event.debug
+        return True
+
+    def _source_failed(self, source_id: int, text: str) -> None:
+        if self.statuses[source_id].state in ENDED:
+            return
+        self._change(source_id, SourceState.FAILED, text)
+        self._end_pad(source_id)
+        if self.options.on_source_error == "stop":
+            self.stop()
+
+    def _change(self, source_id: int, state: SourceState, reason: str) -> None:
+        status = self.statuses[source_id]
+        if status.state is state and status.reason == reason:
+            return
+        status.state, status.reason = state, reason
+        level = logging.WARNING if state in (SourceState.LOST, SourceState.FAILED) else logging.INFO
+        log.log(level, "source '%s': %s%s", status.source.name, state, f": {reason}" if reason else "")
+
+    def _mark_running(self) -> None:
+        for source_id in self.pads:
+            if self.statuses[source_id].state is SourceState.STARTING and self.counts[source_id].frames:
+                self._change(source_id, SourceState.RUNNING, "")
+
+    def _frames_are_due(self) -> bool:
+        """Whether silence would be a fault: a file is being read, or a camera is connected."""
+        due = (SourceState.RUNNING, SourceState.STARTING)
+        return any(
+            status.state is SourceState.RUNNING or (status.state in due and status.source.kind != "rtsp")
+            for status in self.statuses
+        )
+
+    # --- stopping -----------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _signal_handlers(self) -> Iterator[None]:
+        def handler(number: int, _frame: Any) -> None:
+            self.inbox.put(BusEvent("signal", name=signal.Signals(number).name))
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, previous in before.items():
+                signal.signal(number, previous)
+
+    def _on_signal(self, event: BusEvent) -> bool:
+        self._signals += 1
+        if self._signals > 1:
+            log.warning("%s again: aborting without draining", event.name)
+            self.outcome.error = f"aborted by a second {event.name}"
+            return True
+        log.info("%s: stopping sources and draining (again to abort)", event.name)
+        self.stop()
+        return False
+
+    def stop(self) -> None:
+        """End every source; what is in the pipeline is still written. The run ends within ``stop_timeout``."""
+        if self._stop_deadline is not None:
+            return
+        self.outcome.interrupted = True
+        self._stop_deadline = time.monotonic() + self.options.stop_timeout
+        for source_id in self.pads:
+            if self.statuses[source_id].state not in ENDED:
+                self._end_pad(source_id)
+
+    def _end_pad(self, source_id: int) -> None:
+        """Send EOS into the mux in the source's place; later data is refused with EOS by the pad itself.
+
+        On a thread of its own: the pad's lock is held by the source's thread while the mux makes it wait.
+        """
+        mux = self.assembly.pipeline.gst_pipeline.get_by_name(MUX)
+        pad = mux.get_static_pad(f"sink_{self.pads[source_id]}")
+        if pad is None:
+            return
+
+        def end() -> None:
+            if not pad.is_linked():
+                pad.send_event(Gst.Event.new_stream_start(source_node(source_id)))
+            pad.send_event(Gst.Event.new_eos())
+
+        threading.Thread(target=end, name=f"end-{source_node(source_id)}", daemon=True).start()
+
+    def _shut_down(self, watch: BusWatch) -> None:
+        """To NULL in bounded time, then close operators. """
+        done = threading.Event()
+
+        def to_null() -> None:
+            pipeline = self.assembly.pipeline
+            pipeline.gst_pipeline.set_state(Gst.State.NULL)
+            pipeline.stop()
+            pipeline.wait()
+            done.set()
+
+        threading.Thread(target=to_null, name="shut-down", daemon=True).start()
+        self.outcome.stuck = not done.wait(NULL_TIMEOUT_S)
+        watch.close()
+        for operator in self.assembly.operators.values():
+            operator.close()
+        if self.outcome.stuck:
+            self.outcome.error = self.outcome.error or f"the pipeline did not stop within {NULL_TIMEOUT_S:.0f} s"
+
+    def _settle(self) -> None:
+        """Final states: what still ran is stopped; files that ended early are truncated."""
+        for source_id in self.pads:
+            status, count = self.statuses[source_id], self.counts[source_id]
+            if status.state in (SourceState.RUNNING, SourceState.STARTING):
+                self._change(source_id, SourceState.STOPPED, "")
+            elif status.state is SourceState.FINISHED and _ended_early(status, count):
+                reason = f"decoded {count.frames} of about {status.expected_frames} frames"
+                self._change(source_id, SourceState.TRUNCATED, reason)
+
+    # --- names --------------------------------------------------------------------------------------------------------
+
+    def _source_of(self, event: BusEvent) -> int | None:
+        return next((s for s in self.pads if source_node(s) in event.path), None)
+
+    def _who(self, event: BusEvent, source_id: int | None) -> str:
+        if source_id is not None:
+            return f"source '{self.statuses[source_id].source.name}'"
+        return event.path[0] if event.path else "pipeline"
+
+    def _names(self, *states: SourceState) -> list[str]:
+        return [f"'{s.source.name}'" for s in self.statuses if s.state in states]
+
+
+def _has(element: Any, name: str) -> bool:
+    return element is not None and element.find_property(name) is not None
+
+
+def _ended_early(status: SourceStatus, count: SourceCount) -> bool:
+    media = status.facts.media
+    if media is None or media.duration_s is None or not media.frames:
+        return False
+    slack = max(TRUNCATED_SLACK_S, TRUNCATED_SLACK_SHARE * media.duration_s)
+    return count.frames == 0 or (media.duration_s - count.position > slack and count.frames < media.frames * 0.98)

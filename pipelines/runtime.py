@@ -1,0 +1,93 @@
+"""Which pyservicemaker and which elements this machine has; registers the stand-ins for those it lacks."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import gi
+
+gi.require_version("Gst", "1.0")
+from gi.repository import Gst  # noqa: E402
+
+log = logging.getLogger("gstorch.runtime")
+
+API = "pyservicemaker"
+PORTABLE_API = "elements.portable.pyservicemaker"
+LOADER_PATH = Path(__file__).resolve().parent.parent / "elements"
+
+
+class RuntimeUnavailableError(RuntimeError):
+    """The runtime that the definition asks for is not on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The pyservicemaker module in use, and the factories that are stand-ins on this machine."""
+
+    api: ModuleType
+    portable: bool
+    stand_ins: frozenset[str]
+
+    def describe(self) -> str:
+        """One line for the log and `gstorch doctor`."""
+        if not self.portable and not self.stand_ins:
+            return "DeepStream runtime: NVIDIA's pyservicemaker and elements"
+        api = "portable pyservicemaker" if self.portable else "NVIDIA's pyservicemaker"
+        return f"{'portable' if self.portable else 'mixed'} runtime: {api}; stand-ins: {', '.join(sorted(self.stand_ins))}"
+
+
+def deepstream_available() -> bool:
+    """Whether NVIDIA's pyservicemaker can be imported."""
+    loaded = sys.modules.get(API)
+    if loaded is not None:
+        return loaded.__name__ == API
+    return importlib.util.find_spec(API) is not None
+
+
+def load_runtime(prefer: str = "auto") -> Runtime:
+    """Initialise GStreamer, choose the pyservicemaker, register pyinfer and the stand-ins.
+
+    Args:
+        prefer: ``auto`` (NVIDIA's where it can be imported), ``deepstream`` or ``portable``.
+
+    Raises:
+        RuntimeUnavailableError: if ``deepstream`` is asked for and not installed.
+    """
+    from elements.portable.register import register_stand_ins
+    from elements.pyinfer import register as register_pyinfer
+
+    deepstream = prefer != "portable" and deepstream_available()
+    if prefer == "deepstream" and not deepstream:
+        raise RuntimeUnavailableError(
+            "runtime.prefer is 'deepstream', but NVIDIA's pyservicemaker cannot be imported by "
+            f"{sys.executable}: install it from the DeepStream SDK, or use 'auto' or 'portable'"
+        )
+    hide_loader_stubs()
+    Gst.init(None)
+    stand_ins = register_stand_ins()
+    register_pyinfer()
+    if deepstream:
+        api = importlib.import_module(API)
+    else:
+        api = importlib.import_module(PORTABLE_API)
+        sys.modules[API] = api
+    return Runtime(api, not deepstream, frozenset(stand_ins))
+
+
+def hide_loader_stubs() -> None:
+    """Take our own loader stubs out of ``GST_PLUGIN_PATH``: in this process the elements are registered directly.
+
+    Must run before ``Gst.init``. Without it a shell that sourced ``elements/env.sh`` would load each element twice.
+    """
+    paths = os.environ.get("GST_PLUGIN_PATH", "").split(":")
+    kept = [p for p in paths if p and not Path(p).resolve().is_relative_to(LOADER_PATH)]
+    if kept != paths:
+        os.environ["GST_PLUGIN_PATH"] = ":".join(kept)
+        os.environ.pop("GST_REGISTRY", None)

@@ -1,0 +1,57 @@
+"""``make demo``: make the clips once, run configs/demo.yaml, compare with the truth."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from app.common import set_up_logging
+from app.progress import progress
+from pipelines.catalog import GStreamerCatalog
+from pipelines.definition import load_definition
+from pipelines.plan import make_plan, open_runner
+from tools.scenes.score import load_events, load_truth, score
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "out" / "demo"
+DEFINITION = ROOT / "configs" / "demo.yaml"
+
+
+def main() -> int:
+    """Returns the run's exit code."""
+    console = Console()
+    clips = {name: OUT / f"{name}.mp4" for name in ("street", "alley")}
+    if not all(clip.exists() for clip in clips.values()):
+        console.print("Making two clips (once) ...")
+        subprocess.run([sys.executable, "-m", "tools.scenes.make_clips", str(OUT)], cwd=ROOT, check=True)
+    set_up_logging(quiet=True, verbose=0)
+    plan = make_plan(load_definition(DEFINITION, catalog=GStreamerCatalog()))
+    runner = open_runner(plan)
+    with progress(quiet=False) as callback:
+        outcome = runner.run(callback)
+    if outcome.error:
+        console.print(f"[red]error:[/] {outcome.error}")
+        return runner.exit_code()
+
+    table = Table(title=f"{outcome.seconds:.1f} s on the {'CPU' if plan.runtime.portable else 'GPU'}")
+    for column in ("source", "frames", "fps", "objects", "tracks", "true tracks", "precision", "recall"):
+        table.add_column(column, justify="left" if column == "source" else "right")
+    events = load_events(OUT / "events.jsonl")
+    for status, count in zip(runner.statuses, runner.counts, strict=True):
+        name = status.source.name or ""
+        result = score(events[name], load_truth(OUT / f"{name}.truth.json"))
+        table.add_row(
+            name, str(count.frames), f"{count.rate():.1f}", str(count.objects), str(len(count.tracks)),
+            str(result.truth_tracks), f"{result.precision:.3f}", f"{result.recall:.3f}",
+        )  # fmt: skip
+    console.print(table)
+    console.print(f"video:  {OUT / 'demo.mp4'}\nevents: {OUT / 'events.jsonl'}")
+    return runner.exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Sets up everything on Debian 12 or Ubuntu 24.04: system packages (root or sudo), .venv, the program.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
+  gstreamer1.0-plugins-ugly gstreamer1.0-libav gstreamer1.0-python3-plugin-loader
+  python3-gi python3-gst-1.0 python3-venv gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0
+  libgl1                                  # OpenCV's wheel links to it
+  gir1.2-gst-rtsp-server-1.0 ffmpeg       # tests only: an RTSP camera, and an independent judge of files
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || missing+=("$package")
+done
+
+if [ ${#missing[@]} -gt 0 ]; then
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if sudo -n true 2>/dev/null; then
+      as_root=(sudo)
+    else
+      echo "System packages are missing. Run this once, then the same make command again:" >&2
+      echo "  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}" >&2
+      exit 1
+    fi
+  fi
+  echo "Installing ${#missing[@]} system packages ..."
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# GStreamer's Python modules are Debian's, so the venv must be of Debian's Python and see its packages.
+if [ ! -x .venv/bin/python ]; then
+  echo "Creating .venv ..."
+  /usr/bin/python3 -m venv --system-site-packages .venv
+fi
+echo "Installing Python packages ..."
+.venv/bin/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+rm -f .venv/gst-registry*.bin
+echo "Ready: .venv/bin/gstorch (see .venv/bin/gstorch doctor)"
