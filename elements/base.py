@@ -15,7 +15,11 @@ import gi
 gi.require_version("Gst", "1.0")
 gi.require_version("GstBase", "1.0")
 gi.require_version("GstVideo", "1.0")
-from gi.repository import GLib, GObject, Gst  # noqa: E402
+from gi.repository import GLib as GLib  # noqa: E402
+from gi.repository import GObject as GObject  # noqa: E402
+from gi.repository import Gst as Gst  # noqa: E402
+from gi.repository import GstBase as GstBase  # noqa: E402
+from gi.repository import GstVideo as GstVideo  # noqa: E402
 
 log = logging.getLogger("gstorch.elements")
 
@@ -172,7 +176,7 @@ def enum_type(name: str, nicks: Mapping[int, str]) -> GObject.GType:
         return GObject.type_from_name(name)
     except RuntimeError:
         pass
-    table = (_EnumValue * (len(nicks) + 1))(*((n, k.encode(), k.encode()) for n, k in nicks.items()))
+    table = (_EnumValue * (len(nicks) + 1))(*(_EnumValue(n, k.encode(), k.encode()) for n, k in nicks.items()))
     _enum_storage.append(table)
     register = _gobject.g_enum_register_static
     register.argtypes, register.restype = [ctypes.c_char_p, ctypes.c_void_p], ctypes.c_size_t

@@ -1,0 +1,217 @@
+"""Lazy pictures: a frame of the batch keeps what the decoder made; its size and format are only declared.
+
+nvstreammux and nvvideoconvert change the declaration and the geometry. Pixels are made when somebody asks, straight
+from the decoder's planes and at the size that is asked for, so a pipeline that only infers never converts or scales a
+whole frame.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from elements.base import Gst
+from elements.metadata.placement import Placement
+from elements.portable.color import ColorSpace
+from elements.portable.picture import PLANAR, Image, Picture, Rect
+from elements.portable.video_buffer import VideoLayout, new_video_buffer, picture_of, twin_of
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """``window`` of the picture (its pixels) fills ``target`` of the surface (surface pixels); the rest is black."""
+
+    picture: Picture
+    window: Rect
+    target: Rect
+
+
+class Surface:
+    """One frame of a batch, of a declared ``width``, ``height`` and ``format``.
+
+    Several threads may read surfaces, the same one too. Whoever paints must own the batch (`writable_batch`).
+
+    Attributes:
+        width, height: declared size in pixels.
+        format: declared GStreamer format name; `rgb` and `resample` give RGB whatever it says.
+        placement: where the source's frame lies on this surface.
+    """
+
+    def __init__(self, view: _View, width: int, height: int, format: str, placement: Placement) -> None:
+        self.width, self.height, self.format, self.placement = width, height, format, placement
+        self._view = view
+        self._rgb: Image | None = None  # the picture at declared size, once somebody asked for it
+        self._owned = False  # nobody else reads _rgb
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of_buffer(cls, buffer: Gst.Buffer, layout: VideoLayout) -> Surface:
+        """A decoded system-memory frame at its own size; the pixels are not copied.
+
+        Raises:
+            ElementError: if the buffer is smaller than its layout says.
+        """
+        return cls._of_picture(picture_of(buffer, layout))
+
+    @classmethod
+    def of_array(cls, rgb: Image) -> Surface:
+        """A surface over an (H, W, 3) RGB picture. The array is not copied and must not be written any more."""
+        return cls._of_picture(_rgb_picture(rgb))
+
+    @classmethod
+    def _of_picture(cls, picture: Picture) -> Surface:
+        size = (picture.width, picture.height)
+        view = _View(picture, picture.whole, picture.whole)
+        return cls(view, *size, picture.format, Placement.stretched(size, size))
+
+    # --- geometry: declarations only ----------------------------------------------------------------------------------
+
+    def resized(self, width: int, height: int, format: str | None = None) -> Surface:
+        """The same picture stretched to a declared size, and optionally of another declared format."""
+        return self.mapped(width, height, format)
+
+    def cropped(self, left: float, top: float, width: int, height: int) -> Surface:
+        """The part of this surface that begins at (left, top), not scaled."""
+        return self.mapped(width, height, region=(left, top, left + width, top + height))
+
+    def mapped(
+        self, width: int, height: int, format: str | None = None, region: Rect | None = None, target: Rect | None = None
+    ) -> Surface:
+        """A surface of the given size whose ``target`` shows this surface's ``region``; the rest is black.
+
+        ``region`` is in this surface's pixels, ``target`` in the new one's; each is the whole by default.
+        """
+        region = region or (0, 0, self.width, self.height)
+        target = target or (0, 0, width, height)
+        with self._lock:
+            view = self._view
+            self._owned = False  # after painting, the view shows _rgb itself
+        visible = _intersection(region, view.target)
+        new_view = _View(
+            view.picture, _mapped_rect(visible, view.target, view.window), _mapped_rect(visible, region, target)
+        )
+        old = self.placement
+        left, top, right, bottom = _mapped_rect(
+            (old.left, old.top, old.left + old.width, old.top + old.height), region, target
+        )
+        placement = Placement(old.source_width, old.source_height, left, top, right - left, bottom - top)
+        return Surface(new_view, width, height, format or self.format, placement)
+
+    def share(self) -> Surface:
+        """A twin over the same pixels; whichever paints first gets pixels of its own."""
+        with self._lock:
+            self._owned = False
+            twin = Surface(self._view, self.width, self.height, self.format, self.placement)
+            twin._rgb = self._rgb
+        return twin
+
+    # --- pixels -------------------------------------------------------------------------------------------------------
+
+    def rgb(self, write: bool = False) -> Image:
+        """The picture at declared size, (height, width, 3) uint8 RGB; kept, so asking again costs nothing.
+
+        With ``write`` the array becomes the picture: whoever asks this surface later sees what was painted.
+        Without it the array must not be written.
+        """
+        with self._lock:
+            if self._rgb is None:
+                self._rgb = self._sample(self._view, self.width, self.height)
+                self._owned = self._rgb.flags.writeable  # else it is a view of the decoder's frame
+            if write:
+                if not self._owned:
+                    self._rgb = self._rgb.copy()
+                    self._owned = True
+                picture = _rgb_picture(self._rgb)
+                self._view = _View(picture, picture.whole, picture.whole)
+            return self._rgb
+
+    def resample(self, width: int, height: int, region: Rect | None = None, out: Image | None = None) -> Image:
+        """``region`` of this surface (default all, in its pixels) scaled to (height, width, 3) uint8 RGB, bilinear.
+
+        Taken straight from the decoder's planes when nothing was painted. ``out`` may be a view into a larger array;
+        without it the result may be a read-only view of the frame.
+
+        Raises:
+            ValueError: if ``out`` has another shape or type.
+        """
+        with self._lock:
+            view = self._view
+        return self._sample(view, width, height, region, out)
+
+    def to_buffer(self, format: str, color: ColorSpace | None = None) -> Gst.Buffer:
+        """A system-memory frame of the declared size in ``format``, without times.
+
+        Shares the decoder's memory when that has the format, size and colours already. ``color`` is the colour space
+        for Y'CbCr formats; by default the one that GStreamer assumes for caps without colorimetry.
+
+        Raises:
+            ElementError: for a format that is not one of `elements.portable.picture.FORMATS`.
+        """
+        layout = VideoLayout.of(format, self.width, self.height)
+        color = color or layout.color
+        with self._lock:
+            view = self._view
+        picture, whole = view.picture, (0, 0, self.width, self.height)
+        same_color = picture.format not in PLANAR or picture.color == color
+        if (
+            picture.format == format
+            and same_color
+            and picture.source
+            and view.window == view.target == whole == picture.whole
+        ):
+            return twin_of(picture.source)
+        buffer, target = new_video_buffer(layout)
+        target = Picture(target.format, target.planes, color)
+        if format in PLANAR and picture.format in PLANAR and same_color and _even(view.target, whole):
+            x1, y1, x2, y2 = (round(edge) for edge in view.target)
+            target.write_planes(picture, view.window, x1, y1, x2 - x1, y2 - y1)
+        else:
+            target.write_rgb(self.rgb())
+        return buffer
+
+    def _sample(
+        self, view: _View, width: int, height: int, region: Rect | None = None, out: Image | None = None
+    ) -> Image:
+        """`resample` of a given view; the lock is not needed."""
+        whole = (0.0, 0.0, float(width), float(height))
+        if out is not None and out.shape != (height, width, 3):
+            raise ValueError(f"out must be {(height, width, 3)}, is {out.shape}")
+        target = _mapped_rect(view.target, region or (0, 0, self.width, self.height), whole)
+        x1, y1, x2, y2 = (round(edge) for edge in _intersection(target, whole))
+        if (x1, y1, x2, y2) == whole:
+            return view.picture.rgb(_mapped_rect(whole, target, view.window), width, height, out)
+        canvas = np.empty((height, width, 3), np.uint8) if out is None else out
+        canvas[:] = 0
+        if x2 > x1 and y2 > y1:
+            window = _mapped_rect((x1, y1, x2, y2), target, view.window)
+            view.picture.rgb(window, x2 - x1, y2 - y1, canvas[y1:y2, x1:x2])
+        return canvas
+
+
+def _rgb_picture(rgb: Image) -> Picture:
+    """A picture over an RGB array. Read-only, so that a surface that gets a view of it copies before painting."""
+    plane = rgb.view()
+    plane.flags.writeable = False
+    return Picture("RGB", (plane,))
+
+
+def _mapped_rect(rect: Rect, source: Rect, target: Rect) -> Rect:
+    """``rect`` moved by the map that takes ``source`` to ``target``; a source of no extent goes to one point."""
+    sx = (target[2] - target[0]) / (source[2] - source[0] or np.inf)
+    sy = (target[3] - target[1]) / (source[3] - source[1] or np.inf)
+    x, y = target[0] - source[0] * sx, target[1] - source[1] * sy
+    return (rect[0] * sx + x, rect[1] * sy + y, rect[2] * sx + x, rect[3] * sy + y)
+
+
+def _intersection(a: Rect, b: Rect) -> Rect:
+    """The common part; of no extent if there is none."""
+    x1, y1 = max(a[0], b[0]), max(a[1], b[1])
+    return (x1, y1, max(x1, min(a[2], b[2])), max(y1, min(a[3], b[3])))
+
+
+def _even(rect: Rect, whole: Rect) -> bool:
+    """Whether chroma samples need not be divided at the rectangle's edges."""
+    starts = all(edge % 2 == 0 for edge in rect[:2])
+    return starts and all(edge % 2 == 0 or edge == end for edge, end in zip(rect[2:], whole[2:], strict=True))

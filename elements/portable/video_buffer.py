@@ -1,0 +1,156 @@
+"""Raw video in system-memory Gst.Buffers as `Picture`, and the other way round."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from elements.base import ElementError, Gst, GstVideo
+from elements.portable.color import BT601, BT709, BT2020, ColorSpace
+from elements.portable.picture import CHANNELS, FORMATS, Image, Picture
+
+_gst = ctypes.PyDLL("libgstreamer-1.0.so.0")  # mapping system memory does not block
+
+
+class _MapInfo(ctypes.Structure):
+    """GstMapInfo of gstmemory.h."""
+
+    _fields_ = (
+        ("memory", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("data", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("maxsize", ctypes.c_size_t),
+        ("user_data", ctypes.c_void_p * 4),
+        ("reserved", ctypes.c_void_p * 4),
+    )
+
+
+_gst.gst_buffer_map.argtypes = [ctypes.c_void_p, ctypes.POINTER(_MapInfo), ctypes.c_int]
+_gst.gst_buffer_unmap.argtypes = [ctypes.c_void_p, ctypes.POINTER(_MapInfo)]
+
+_FULL_RANGE = 1  # GST_VIDEO_COLOR_RANGE_0_255, a name that is no Python identifier
+_MATRICES = {
+    GstVideo.VideoColorMatrix.BT601: (BT601.kr, BT601.kb),
+    GstVideo.VideoColorMatrix.BT709: (BT709.kr, BT709.kb),
+    GstVideo.VideoColorMatrix.BT2020: (BT2020.kr, BT2020.kb),
+    GstVideo.VideoColorMatrix.FCC: (0.30, 0.11),
+    GstVideo.VideoColorMatrix.SMPTE240M: (0.212, 0.087),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VideoLayout:
+    """What caps say about a frame. ``offsets`` and ``strides`` in bytes, per plane, where a buffer has no own."""
+
+    format: str
+    width: int
+    height: int
+    offsets: tuple[int, ...]
+    strides: tuple[int, ...]
+    size: int
+    color: ColorSpace
+
+    @classmethod
+    def of_caps(cls, caps: Gst.Caps) -> VideoLayout:
+        """Layout of fixed ``video/x-raw`` caps, whatever memory feature they name.
+
+        Raises:
+            ElementError: if they are not raw video in one of `FORMATS`.
+        """
+        plain = Gst.Caps.from_string(caps.get_structure(0).to_string())
+        name = plain.get_structure(0).get_string("format")
+        if plain.get_structure(0).get_name() != "video/x-raw" or name not in FORMATS:
+            raise ElementError(f"frames must be raw video in one of {', '.join(FORMATS)}; these are {caps.to_string()}")
+        info = GstVideo.VideoInfo.new_from_caps(plain)
+        if info is None:
+            raise ElementError(f"not the caps of a video frame: {caps.to_string()}")
+        planes = info.finfo.n_planes
+        weights = _MATRICES.get(info.colorimetry.matrix, (BT601.kr, BT601.kb))
+        color = ColorSpace(*weights, int(info.colorimetry.range) == _FULL_RANGE)
+        offsets, strides = tuple(info.offset[:planes]), tuple(info.stride[:planes])
+        return cls(name, info.width, info.height, offsets, strides, info.size, color)
+
+    @classmethod
+    def of(cls, name: str, width: int, height: int) -> VideoLayout:
+        """GStreamer's standard layout and colours of a frame of that format and size."""
+        return cls.of_caps(Gst.Caps.from_string(f"video/x-raw,format={name},width={width},height={height}"))
+
+
+class _Memory:
+    """Gives NumPy a buffer's bytes and keeps the buffer alive as long as an array looks at them."""
+
+    __slots__ = ("__array_interface__", "buffer")
+
+    def __init__(self, buffer: Gst.Buffer, address: int, size: int, read_only: bool) -> None:
+        self.buffer = buffer
+        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, read_only), "version": 3}
+
+
+def picture_of(buffer: Gst.Buffer, layout: VideoLayout) -> Picture:
+    """The buffer's pixels, not copied, read-only. The buffer's own GstVideoMeta goes before the layout.
+
+    Raises:
+        ElementError: if the buffer is smaller than its layout says.
+    """
+    meta = GstVideo.buffer_get_video_meta(buffer)
+    planes = len(layout.offsets)
+    offsets = tuple(meta.offset[:planes]) if meta else layout.offsets
+    strides = tuple(meta.stride[:planes]) if meta else layout.strides
+    data = _bytes_of(buffer, Gst.MapFlags.READ)
+    return Picture(layout.format, _views(data, layout, offsets, strides), layout.color, source=buffer)
+
+
+def new_video_buffer(layout: VideoLayout) -> tuple[Gst.Buffer, Picture]:
+    """A buffer in the layout, and its pixels to be written."""
+    buffer = Gst.Buffer.new_allocate(None, layout.size, None)
+    data = _bytes_of(buffer, Gst.MapFlags.WRITE)
+    return buffer, Picture(layout.format, _views(data, layout, layout.offsets, layout.strides), layout.color)
+
+
+def twin_of(buffer: Gst.Buffer) -> Gst.Buffer:
+    """A buffer of its own (times, flags, metas) over the same memory."""
+    flags = Gst.BufferCopyFlags
+    everything = flags.FLAGS | flags.TIMESTAMPS | flags.META | flags.MEMORY
+    return buffer.copy_region(everything, 0, buffer.get_size())
+
+
+def _bytes_of(buffer: Gst.Buffer, access: Gst.MapFlags) -> Image:
+    info = _MapInfo()
+    if not _gst.gst_buffer_map(hash(buffer), ctypes.byref(info), int(access)):
+        raise ElementError("GStreamer could not map a frame's memory")
+    # System memory stays where it is after unmapping; only a buffer of several memories is merged into a passing one.
+    data: Any = np.asarray(_Memory(buffer, info.data, info.size, access == Gst.MapFlags.READ))
+    if buffer.n_memory() > 1:
+        data = data.copy()
+    _gst.gst_buffer_unmap(hash(buffer), ctypes.byref(info))
+    return data  # type: ignore[no-any-return]
+
+
+def _views(data: Image, layout: VideoLayout, offsets: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Image, ...]:
+    shapes = _shapes(layout)
+    for shape, offset, stride in zip(shapes, offsets, strides, strict=True):
+        if offset + (shape[0] - 1) * stride + int(np.prod(shape[1:])) > data.size:
+            raise ElementError(f"a frame of {data.size} bytes is too small for {layout}")
+    return tuple(
+        np.ndarray(shape, np.uint8, data, offset, (stride, *_inner_strides(shape)))  # type: ignore[arg-type]
+        for shape, offset, stride in zip(shapes, offsets, strides, strict=True)
+    )
+
+
+def _inner_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (shape[2], 1) if len(shape) == 3 else (1,)
+
+
+def _shapes(layout: VideoLayout) -> tuple[tuple[int, ...], ...]:
+    width, height = layout.width, layout.height
+    half = ((height + 1) // 2, (width + 1) // 2)
+    if layout.format == "I420":
+        return ((height, width), half, half)
+    if layout.format == "NV12":
+        return ((height, width), (*half, 2))
+    channels = CHANNELS[layout.format]
+    return ((height, width),) if channels == 1 else ((height, width, channels),)

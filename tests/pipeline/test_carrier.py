@@ -1,0 +1,81 @@
+"""The batch's way through GStreamer: ownership, copies, memory."""
+
+import gc
+from pathlib import Path
+
+import gi
+import pytest
+
+gi.require_version("Gst", "1.0")
+from gi.repository import Gst  # noqa: E402
+
+from elements.base import ElementError  # noqa: E402
+from elements.portable.carrier import attach_batch, batch_of, new_batch_buffer, writable_batch  # noqa: E402
+from elements.portable.meta import BatchMeta, FrameMeta, ObjectMeta  # noqa: E402
+from elements.portable.video_buffer import twin_of  # noqa: E402
+
+Gst.init(None)
+
+
+def resident_kilobytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4
+
+
+def test_the_same_batch_comes_out() -> None:
+    batch = BatchMeta(frames=[FrameMeta(pad_index=3)])
+    buffer = new_batch_buffer(batch, 40, 20)
+    assert batch_of(buffer) is batch
+    assert writable_batch(buffer) is batch
+    assert (buffer.pts, buffer.duration) == (40, 20)
+
+
+def test_a_copy_gets_its_own_batch_when_it_is_written() -> None:
+    batch = BatchMeta(frames=[FrameMeta(objects=[ObjectMeta(label="car")])])
+    buffer = new_batch_buffer(batch, 0, 0)
+    copy = twin_of(buffer)
+    assert batch_of(copy) is batch
+    own = writable_batch(copy)
+    own.frames[0].objects[0].label = "van"
+    assert batch_of(copy) is own
+    assert writable_batch(copy) is own
+    assert batch_of(buffer).frames[0].objects[0].label == "car"
+
+
+def test_a_second_reference_does_not_hinder_writing() -> None:
+    copy = twin_of(new_batch_buffer(BatchMeta(max_frames=7), 0, 0))
+    probe_like = Gst.Sample.new(copy, None, None, None)
+    assert writable_batch(copy).owner == hash(copy)
+    assert probe_like.get_buffer() is not None
+
+
+def test_a_plain_buffer_has_none() -> None:
+    buffer = Gst.Buffer.new_allocate(None, 4, None)
+    assert batch_of(buffer) is None
+    with pytest.raises(ElementError, match="nvstreammux"):
+        writable_batch(buffer)
+    attach_batch(buffer, BatchMeta(max_frames=2))
+    assert batch_of(buffer).max_frames == 2
+
+
+def test_nothing_is_kept() -> None:
+    class Counted(BatchMeta):
+        live = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            Counted.live += 1
+
+        def __del__(self) -> None:
+            Counted.live -= 1
+
+    def churn(count: int) -> None:
+        for _ in range(count):
+            writable_batch(twin_of(new_batch_buffer(Counted(), 0, 0)))
+
+    churn(2_000)
+    gc.collect()
+    before = resident_kilobytes()
+    churn(20_000)
+    gc.collect()
+    assert Counted.live == 0
+    assert resident_kilobytes() - before < 2_000
