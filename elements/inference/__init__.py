@@ -1,0 +1,1 @@
+"""Models: frames in, detections out. No GStreamer here."""

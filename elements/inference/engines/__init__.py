@@ -1,0 +1,1 @@
+"""Engines: what runs a network. Each imports its library only when it is used."""

@@ -1,0 +1,119 @@
+"""How a detector is configured: the same keys in the YAML stage, in the element's config file and in code."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_type_hints
+
+from elements.inference.errors import ModelError
+from elements.inference.letterbox import Size
+from elements.inference.names import Labels
+
+Coordinates = Literal["auto", "pixel", "normalized"]
+_Letterbox = Literal["auto", "center", "top-left", "stretch"]
+_Color = Literal["auto", "rgb", "bgr"]
+_Scale = Literal["auto", "0-1", "0-255"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """A detector's options. ``auto`` and ``None`` mean: as the model or its layout says.
+
+    Attributes:
+        path: model file, or ``package.module:Class`` for a model of your own.
+        confidence: lowest score that counts (``>=``), 0 to 1.
+        iou: overlap above which the lesser of two boxes of one class goes, 0 to 1.
+        labels: label file or list of names, used if the model carries no names.
+        layout: name of a decoder (see `elements.inference.decoders`), or ``auto``.
+        letterbox: how the picture is laid into the network's input.
+        color: channel order of the input.
+        scale: value range of the input.
+        pad: grey of the padding, 0 to 255.
+        coordinates: unit of the boxes that the model gives.
+        input_size: (width, height) for a model whose input size is not fixed.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+        batch_size: most frames per run where the model allows any number; 0: the engine's choice.
+        classes: names or numbers of the classes to report; empty: all.
+
+    Raises:
+        ModelError: if a value is out of its range.
+    """
+
+    path: str
+    confidence: float = 0.25
+    iou: float = 0.45
+    labels: Labels = None
+    layout: str = "auto"
+    letterbox: _Letterbox = "auto"
+    color: _Color = "auto"
+    scale: _Scale = "auto"
+    pad: int | None = None
+    coordinates: Coordinates = "auto"
+    input_size: Size | None = None
+    device: str = "auto"
+    batch_size: int = 0
+    classes: tuple[str | int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for key in ("confidence", "iou"):
+            if not 0 <= getattr(self, key) <= 1:
+                raise ModelError(f"{key}: {getattr(self, key)} is not between 0 and 1")
+        for key in ("letterbox", "color", "scale", "coordinates"):
+            allowed = get_args(_HINTS[key])
+            if getattr(self, key) not in allowed:
+                raise ModelError(f"{key}: '{getattr(self, key)}' is not one of {', '.join(allowed)}")
+        if self.pad is not None and not 0 <= self.pad <= 255:
+            raise ModelError(f"pad: {self.pad} is not between 0 and 255")
+        if self.input_size is not None and min(self.input_size) < 32:
+            raise ModelError(f"input_size: {self.input_size[0]}x{self.input_size[1]} is below 32x32")
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, Any]) -> ModelConfig:
+        """A config from plain values, as YAML gives them. Dashes in keys count as underscores; ``model`` is ``path``.
+
+        Raises:
+            ModelError: for an unknown key, a missing path or a value out of range.
+        """
+        values: dict[str, Any] = {}
+        known = [f.name for f in fields(cls)]
+        for key, value in options.items():
+            name = key.replace("-", "_")
+            name = "path" if name == "model" else name
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                raise ModelError(f"unknown key '{key}'" + (f": did you mean '{near[0]}'?" if near else ""))
+            values[name] = value
+        if not values.get("path"):
+            raise ModelError("no model is given: set model-path (or 'model' in the config file) to a model file")
+        if values.get("input_size") is not None:
+            values["input_size"] = parse_size(values["input_size"])
+        if "classes" in values:
+            values["classes"] = tuple(parse_list(values["classes"]))
+        return cls(**values)
+
+
+_HINTS = get_type_hints(ModelConfig)
+
+
+def parse_size(value: str | int | Sequence[int]) -> Size:
+    """(width, height) from ``640``, ``"640x384"`` or ``[640, 384]``.
+
+    Raises:
+        ModelError: for anything else.
+    """
+    try:
+        parts = value.lower().split("x") if isinstance(value, str) else value
+        numbers = [int(part) for part in parts] if not isinstance(parts, int) else [parts]
+        width, height = numbers * 2 if len(numbers) == 1 else numbers
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"input_size: '{value}' is not a size: write 640 or 640x384 (width x height)") from error
+    return width, height
+
+
+def parse_list(value: str | Sequence[str | int]) -> list[str | int]:
+    """A list, or the entries of ``"person, car"``."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return list(value)

@@ -1,0 +1,131 @@
+"""ONNX Runtime as an engine: one session that several threads run at the same time.
+
+On the CPU a session has a single thread of its own and the caller runs frames in parallel: with frames to choose from
+this is faster than more threads per frame, and than batches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elements.inference.engines.rectangular import with_free_size
+from elements.inference.errors import ModelError
+from elements.inference.preprocess import InputSpec, Tensor
+
+_DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
+
+
+class OnnxEngine:
+    """A loaded ONNX model.
+
+    Attributes:
+        spec: its image input.
+        metadata: its metadata entries.
+        on_gpu: whether it runs on a CUDA device.
+    """
+
+    def __init__(self, path: str, device: str = "auto") -> None:
+        """Load ``path`` on ``device`` (``auto``, ``cpu``, ``cuda``, ``cuda:N``).
+
+        Raises:
+            ModelError: if the file, its input or the device cannot be used.
+        """
+        if not Path(path).is_file():
+            what = "is a folder, not a model file" if Path(path).is_dir() else "there is no such file"
+            raise ModelError(f"{what}: check model-path")
+        self._path = path
+        self._providers = _providers(device)
+        self._session = _session(path, self._providers)
+        self.on_gpu = self._session.get_providers()[0] == "CUDAExecutionProvider"
+        if device.startswith("cuda") and not self.on_gpu:
+            raise ModelError(f"device: {device} was asked for, but CUDA does not start: run nvidia-smi to see why")
+        self.spec = _input_spec(self._session.get_inputs())
+        self.output_names: list[str] = [output.name for output in self._session.get_outputs()]
+        self.metadata: Mapping[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
+
+    def run(self, tensor: Tensor) -> list[Tensor]:
+        """All outputs for one input tensor. Safe to call from several threads; frees the GIL."""
+        outputs: list[Tensor] = self._session.run(None, {self.spec.name: tensor})
+        return outputs
+
+    def with_free_size(self) -> OnnxEngine | None:
+        """A twin whose input height and width are free, or ``None``. See `rectangular.with_free_size`."""
+        model = with_free_size(self._path, self.spec.channels_last)
+        if model is None:
+            return None
+        twin = object.__new__(OnnxEngine)
+        twin.__dict__.update(self.__dict__)
+        twin._session = _session(model, self._providers)
+        twin.spec = _input_spec(twin._session.get_inputs())
+        return twin
+
+
+def _providers(device: str) -> list[Any]:
+    """ONNX Runtime's execution providers for ``device``."""
+    ort = _onnxruntime()
+    match = re.fullmatch(r"auto|cpu|cuda(?::(\d+))?", device)
+    if not match:
+        raise ModelError(f"device: '{device}' is not auto, cpu, cuda or cuda:N")
+    cuda = "CUDAExecutionProvider" in ort.get_available_providers()
+    if device == "cpu" or (device == "auto" and not cuda):
+        return ["CPUExecutionProvider"]
+    if not cuda:
+        raise ModelError(
+            f"device: {device} was asked for, but the installed onnxruntime {ort.__version__} has no CUDA execution "
+            "provider: install onnxruntime-gpu in place of onnxruntime, or set device to cpu or auto"
+        )
+    return [("CUDAExecutionProvider", {"device_id": int(match.group(1) or 0)}), "CPUExecutionProvider"]
+
+
+def _session(model: str | bytes, providers: list[Any]) -> Any:
+    ort = _onnxruntime()
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # errors come as exceptions; a trial run that fails must not print
+    try:
+        return ort.InferenceSession(model, options, providers=providers)
+    except Exception as error:  # ONNX Runtime's exceptions share no base class but this
+        raise ModelError(_load_failure(str(error))) from error
+
+
+def _load_failure(text: str) -> str:
+    first = text.strip().splitlines()[0]
+    if "external" in text.lower():
+        return f"its weights lie in a file of their own, which is missing or cut ({first}): copy it beside the model"
+    if "protobuf" in text.lower():
+        return f"it is not a complete ONNX file ({first}): export or copy it again"
+    return f"ONNX Runtime cannot load it ({first}): check it with onnx.checker, or export it with a lower opset"
+
+
+def _input_spec(inputs: list[Any]) -> InputSpec:
+    """The image input, checked."""
+    shapes = "; ".join(f"{i.name} {i.type} {i.shape}" for i in inputs)
+    if len(inputs) != 1:
+        raise ModelError(f"it has {len(inputs)} inputs ({shapes}): a detector with one image input is needed")
+    (only,) = inputs
+    if only.type not in _DTYPES:
+        raise ModelError(f"its input is {only.type} ({shapes}): float, float16 or uint8 is needed")
+    if len(only.shape) != 4:
+        raise ModelError(f"its input has {len(only.shape)} dimensions ({shapes}): (batch, 3, height, width) is needed")
+    batch, *rest = (size if isinstance(size, int) and size > 0 else None for size in only.shape)
+    if rest[0] == 3:
+        channels_last, height, width = False, rest[1], rest[2]
+    elif rest[2] == 3:
+        channels_last, height, width = True, rest[0], rest[1]
+    else:
+        raise ModelError(f"its input has no fixed dimension of 3 colours ({shapes}): export it with 3 channels")
+    return InputSpec(only.name, np.dtype(_DTYPES[only.type]), channels_last, batch, (width, height))
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ModelError("ONNX Runtime is not installed: pip install onnxruntime") from error
+    return onnxruntime

@@ -1,0 +1,50 @@
+"""Where a source picture lies in the network's input: geometry only, no pixels.
+
+Boxes are continuous coordinates of pixel edges (pixel ``i`` covers ``[i, i + 1)``), the convention of cv2.resize, so a
+`Placement` (scale per axis and offset) maps them both ways without a half-pixel term.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from elements.metadata.placement import Placement
+
+Size = tuple[int, int]  # (width, height)
+LetterboxMode = Literal["center", "top-left", "stretch"]
+
+
+def place(source: Size, network: Size, mode: LetterboxMode) -> Placement:
+    """How ``source`` is laid into ``network``; `Placement.to_source` is the exact inverse.
+
+    Args:
+        source: (width, height) of the source picture.
+        network: (width, height) of the network's input.
+        mode: ``center`` and ``top-left`` keep the aspect ratio and pad the rest, ``stretch`` fills the input.
+    """
+    if mode == "stretch":
+        return Placement(*source, 0, 0, *network)
+    width, height = _fitted(source, network)
+    if mode == "top-left":
+        return Placement(*source, 0, 0, width, height)
+    return Placement(*source, (network[0] - width) // 2, (network[1] - height) // 2, width, height)
+
+
+def smallest_input(source: Size, network: Size, stride: int, mode: LetterboxMode) -> Size:
+    """The smallest input, in multiples of ``stride``, that holds ``source`` at the scale it has in ``network``.
+
+    >>> smallest_input((1920, 1080), (416, 416), 32, "top-left")
+    (416, 256)
+    """
+    if mode == "stretch":
+        return network
+    fitted = _fitted(source, network)
+    width, height = (min(full, math.ceil(size / stride) * stride) for size, full in zip(fitted, network, strict=True))
+    return width, height
+
+
+def _fitted(source: Size, network: Size) -> Size:
+    scale = min(network[0] / source[0], network[1] / source[1])
+    width, height = (max(1, min(full, round(size * scale))) for size, full in zip(source, network, strict=True))
+    return width, height

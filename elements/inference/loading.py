@@ -1,0 +1,197 @@
+"""From a config to a network that is ready: layout told, names chosen, everything checked before the first frame."""
+
+from __future__ import annotations
+
+import ast
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from elements.inference.config import ModelConfig
+from elements.inference.decoders import Decoder, Sample, choose_decoder
+from elements.inference.engines.onnx import OnnxEngine
+from elements.inference.errors import ModelError
+from elements.inference.letterbox import Size
+from elements.inference.names import choose_names, class_ids_of, names_of_metadata, read_labels
+from elements.inference.preprocess import Preprocess, Tensor
+
+log = logging.getLogger("gstorch.inference")
+
+DEFAULT_SIZE = 640  # for models that leave the size open and do not tell imgsz
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A network and how to feed and read it.
+
+    Attributes:
+        engine: runs the network.
+        decoder: reads the output.
+        output: which output is read.
+        preprocess: how frames become input.
+        names: class names by number.
+        keep: class numbers to report; empty: all.
+        size: (width, height) of the full input.
+        stride: inputs smaller than ``size`` must be multiples of this; 0: always the full input.
+    """
+
+    engine: OnnxEngine
+    decoder: Decoder
+    output: int
+    preprocess: Preprocess
+    names: tuple[str, ...]
+    keep: frozenset[int]
+    size: Size
+    stride: int
+
+
+def load_onnx(config: ModelConfig) -> LoadedModel:
+    """Load and check an ONNX detector.
+
+    Raises:
+        ModelError: if it cannot be used; the text does not name the file.
+    """
+    engine = OnnxEngine(config.path, config.device)
+    metadata = engine.metadata
+    task = metadata.get("task", "detect")
+    if task != "detect":
+        raise ModelError(f"its metadata says task '{task}': only detection models can be used here")
+    size = _input_size(config, engine)
+    outputs = _trial(engine, size)
+    index = _output_index(outputs, engine.output_names, config.layout)
+    output = outputs[index].astype(np.float32)
+
+    given = names_of_metadata(metadata) or read_labels(config.labels)
+    sample = Sample(output, size, len(given) or None, _from_ultralytics(metadata))
+    decoder = choose_decoder(sample, config.layout)
+    _check_scores(decoder, output)
+    if config.coordinates != "auto":
+        decoder.set_coordinates(normalized=config.coordinates == "normalized")
+    num_classes = decoder.num_classes(output.shape)
+    names = choose_names(metadata, config.labels, num_classes)
+    _check_names(names, num_classes, decoder, output.shape)
+
+    preprocess = _preprocess(config, decoder, engine.spec.dtype)
+    stride = 0
+    if preprocess.letterbox != "stretch":
+        engine, stride = _rectangular(engine, decoder, index, outputs[index], size)
+    log.debug("%s: layout %s, input %dx%d, stride %s", config.path, decoder.layout, *size, stride or "fixed")
+    keep = class_ids_of(config.classes, names)
+    return LoadedModel(engine, decoder, index, preprocess, names, keep, size, stride)
+
+
+def _input_size(config: ModelConfig, engine: OnnxEngine) -> Size:
+    """(width, height): fixed by the model, else as configured, else the model's ``imgsz``, else 640."""
+    width, height = engine.spec.size
+    wanted = config.input_size
+    if width is not None and height is not None:
+        if wanted is not None and wanted != (width, height):
+            raise ModelError(f"input_size {wanted[0]}x{wanted[1]} is set, but its input is fixed to {width}x{height}")
+        return width, height
+    fallback = wanted or _size_of_metadata(engine.metadata) or (DEFAULT_SIZE, DEFAULT_SIZE)
+    return width or fallback[0], height or fallback[1]
+
+
+def _size_of_metadata(metadata: Mapping[str, str]) -> Size | None:
+    """``imgsz`` as ultralytics writes it: ``[height, width]`` or a number."""
+    try:
+        value = ast.literal_eval(metadata.get("imgsz", "None"))
+        height, width = value if isinstance(value, (list, tuple)) else (value, value)
+        return (int(width), int(height))
+    except (ValueError, SyntaxError, TypeError):
+        return None
+
+
+def _from_ultralytics(metadata: Mapping[str, str]) -> bool:
+    return metadata.get("author", "").lower() == "ultralytics" or {"names", "stride", "task"} <= metadata.keys()
+
+
+def _trial(engine: OnnxEngine, size: Size) -> list[Tensor]:
+    """Outputs for seeded noise. Noise, since an even picture could leave boxes all zero."""
+    noise = np.random.default_rng(0).random(engine.spec.shape(engine.spec.batch or 1, size), np.float32)
+    if engine.spec.dtype == np.uint8:
+        noise *= 255
+    try:
+        return engine.run(noise.astype(engine.spec.dtype))
+    except Exception as error:  # ONNX Runtime's exceptions share no base class but this
+        raise ModelError(
+            f"it fails on a {size[0]}x{size[1]} input: {error}. If it needs another size, set 'input_size'"
+        ) from error
+
+
+def _output_index(outputs: Sequence[Tensor], names: Sequence[str], layout: str) -> int:
+    """Which output holds the boxes: the only one, or with a declared layout the first of three dimensions."""
+    shapes = "; ".join(f"{name} {output.shape}" for name, output in zip(names, outputs, strict=True))
+    boxes = [i for i, output in enumerate(outputs) if output.ndim == 3]
+    if not boxes or (len(outputs) > 1 and layout == "auto"):
+        raise ModelError(
+            f"its outputs are no layout known here: {shapes}. One output (batch, rows, columns) is expected; "
+            "with several outputs declare 'layout' to read the first that has three dimensions"
+        )
+    return boxes[0]
+
+
+def _check_scores(decoder: Decoder, output: Tensor) -> None:
+    scores = decoder.scores_of(output)
+    scores = scores[np.isfinite(scores)]
+    if scores.size and (scores.min() < -0.01 or scores.max() > 1.01):
+        raise ModelError(
+            f"read as layout {decoder.layout}, the score columns of its output {output.shape} hold values from "
+            f"{scores.min():.3g} to {scores.max():.3g}, which are no probabilities: declare another 'layout', "
+            "or export the model with its sigmoid"
+        )
+
+
+def _check_names(names: Sequence[str], num_classes: int | None, decoder: Decoder, shape: tuple[int, ...]) -> None:
+    if num_classes is not None and len(names) != num_classes:
+        raise ModelError(
+            f"its output {shape}, read as layout {decoder.layout} {decoder.shape}, has {num_classes} classes, but "
+            f"there are {len(names)} class names: give 'labels' with {num_classes} names, or declare another 'layout'"
+        )
+
+
+def _preprocess(config: ModelConfig, decoder: Decoder, dtype: np.dtype) -> Preprocess:
+    """The layout's habits, changed by what the config says."""
+    usual = decoder.preprocess
+    scale = usual.scale if config.scale == "auto" else config.scale
+    if dtype == np.uint8:
+        if config.scale == "0-1":
+            raise ModelError("scale 0-1 is asked for, but its input is uint8, which holds 0 to 255: leave scale out")
+        scale = "0-255"
+    return Preprocess(
+        letterbox=usual.letterbox if config.letterbox == "auto" else config.letterbox,
+        color=usual.color if config.color == "auto" else config.color,
+        scale=scale,
+        pad=usual.pad if config.pad is None else config.pad,
+    )
+
+
+def _rectangular(
+    engine: OnnxEngine, decoder: Decoder, output: int, expected: Tensor, size: Size
+) -> tuple[OnnxEngine, int]:
+    """An engine that takes inputs smaller than ``size``, and the multiple they must have; (engine, 0) if none can be.
+
+    A model with a fixed size is rewritten. It counts only if it gives the same for the full size as before, and the
+    right number of rows for a smaller one.
+    """
+    fixed = engine.spec.size != (None, None)
+    if fixed and (None in engine.spec.size or not decoder.has_grid):
+        return engine, 0
+    stride = decoder.largest_stride(expected.shape, size)
+    if not stride:
+        return engine, 0
+    try:
+        free = engine.with_free_size() if fixed else engine
+        if free is None:
+            return engine, 0
+        if fixed and not np.allclose(_trial(free, size)[output], expected, rtol=1e-3, atol=1e-3, equal_nan=True):
+            raise ModelError("the full input gives another result")
+        smaller = (size[0], max(stride, round(size[1] * 9 / 16 / stride) * stride))
+        if not decoder.fits_size(_trial(free, smaller)[output].shape, smaller):
+            raise ModelError("a smaller input gives another number of rows")
+    except Exception as error:  # the model stays usable as it is, whatever made the attempt fail
+        log.debug("input size stays fixed: %s", error)
+        return engine, 0
+    return free, stride

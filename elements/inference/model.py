@@ -1,0 +1,244 @@
+"""Models: frames in, detections out."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from elements.inference.config import ModelConfig
+from elements.inference.decoders import Candidates
+from elements.inference.errors import ModelError
+from elements.inference.frame import Frame
+from elements.inference.letterbox import Size, smallest_input
+from elements.inference.loading import LoadedModel, load_onnx
+from elements.inference.nms import nms
+from elements.inference.preprocess import Preprocessor
+from elements.metadata.detections import Detections
+from elements.metadata.placement import Placement
+
+log = logging.getLogger("gstorch.inference")
+
+_OWN_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+class Model(Protocol):
+    """What pyinfer runs. A class of your own has the same three methods and is built with the `ModelConfig`.
+
+    Optional attributes: ``names`` (class names by number), ``confidence`` and ``iou`` (set when the element's
+    properties change), ``stats`` (`ModelStats`).
+    """
+
+    def load(self) -> None:
+        """Get ready to infer; called once, before the first frame. Raise `ModelError` with a text for the user."""
+        ...
+
+    def infer(self, frames: Sequence[Frame]) -> list[Detections]:
+        """One `Detections` per frame, in order, boxes in pixels of the source frame."""
+        ...
+
+    def close(self) -> None:
+        """Free what `load` took."""
+        ...
+
+
+class FrameError(Exception):
+    """A model failed on one frame of a call. ``frame`` is that frame; the cause is chained."""
+
+    def __init__(self, frame: Frame, text: str) -> None:
+        super().__init__(text)
+        self.frame = frame
+
+
+@dataclass(slots=True)
+class ModelStats:
+    """Counts since `DetectionModel.load`.
+
+    Attributes:
+        frames: frames inferred.
+        nan: output rows left out since a score or box was not a finite number.
+    """
+
+    frames: int = 0
+    nan: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Frames that go through the network together, and their places in the call."""
+
+    frames: list[Frame]
+    places: list[int]
+    size: Size
+
+
+class DetectionModel:
+    """A detector from a model file.
+
+    Frames of a call run in parallel, one thread per core, each through letterbox, network, decoding and suppression.
+
+    >>> model = DetectionModel(ModelConfig("yolox_nano_416.onnx"))
+    >>> model.load()
+    >>> model.infer([ArrayFrame(picture)])[0].boxes
+
+    Attributes:
+        confidence: lowest score that counts; may be changed at any time.
+        iou: overlap above which the lesser box goes; may be changed at any time.
+        names: class names by number, known after `load`.
+        stats: counts since `load`.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.config = config
+        self.confidence = config.confidence
+        self.iou = config.iou
+        self.names: tuple[str, ...] = ()
+        self.stats = ModelStats()
+        self._network: LoadedModel | None = None
+        self._pool: ThreadPoolExecutor | None = None
+
+    def load(self) -> None:
+        """Load the file, tell its layout, and run it once so that the first frame is fast.
+
+        Raises:
+            ModelError: if the model cannot be used; the text starts with its path.
+        """
+        try:
+            self._network = load_onnx(self.config)
+        except ModelError as error:
+            raise ModelError(f"model '{self.config.path}': {error}") from error
+        self._preprocessor = Preprocessor(self._network.engine.spec, self._network.preprocess)
+        self._pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)), thread_name_prefix="infer")
+        self.names = self._network.names
+        self.stats = ModelStats()
+
+    def infer(self, frames: Sequence[Frame]) -> list[Detections]:
+        """One `Detections` per frame, in order; boxes in source pixels, cut at the frame's edges, best first.
+
+        Raises:
+            FrameError: if one of the frames fails.
+            RuntimeError: if the model is not loaded.
+        """
+        if self._network is None or self._pool is None:
+            raise RuntimeError("the model is not loaded: call load() first")
+        runs = self._plan(frames, self._network)
+        # A single run stays on the caller's thread: handing it over would gain nothing.
+        results = map(self._execute, runs) if len(runs) == 1 else self._pool.map(self._execute, runs)
+        detections = [Detections() for _ in frames]
+        invalid = 0
+        for run, found in zip(runs, results, strict=True):
+            for place, (one, broken) in zip(run.places, found, strict=True):
+                detections[place] = one
+                invalid += broken
+        self._count(len(frames), invalid)
+        return detections
+
+    def close(self) -> None:
+        """Stop the threads and drop the network."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._pool = self._network = None
+
+    def _plan(self, frames: Sequence[Frame], network: LoadedModel) -> list[_Run]:
+        """Group frames by input size and split the groups into runs.
+
+        A fixed batch decides itself. Where any batch goes, frames run one by one on the CPU (see `engines.onnx`).
+        """
+        groups: dict[Size, list[int]] = {}
+        for place, frame in enumerate(frames):
+            size = network.size
+            if network.stride:
+                source = (frame.width, frame.height)
+                size = smallest_input(source, size, network.stride, network.preprocess.letterbox)
+            groups.setdefault(size, []).append(place)
+        free_batch = (self.config.batch_size or len(frames)) if network.engine.on_gpu else 1
+        batch = network.engine.spec.batch or free_batch
+        return [
+            _Run([frames[p] for p in places[i : i + batch]], places[i : i + batch], size)
+            for size, places in groups.items()
+            for i in range(0, len(places), batch)
+        ]
+
+    def _execute(self, run: _Run) -> list[tuple[Detections, int]]:
+        """Detections and number of broken rows for each frame of ``run``."""
+        assert self._network is not None
+        network, frame = self._network, run.frames[0]
+        try:
+            # The rows of a fixed batch that are left over hold old pictures; what comes out for them is not read.
+            tensor = self._preprocessor.tensor(network.engine.spec.batch or len(run.frames), run.size)
+            placements = []
+            for frame, slot in zip(run.frames, tensor, strict=False):
+                placements.append(self._preprocessor.fill(frame, slot, run.size))
+            output = network.engine.run(tensor)[network.output].astype(np.float32, copy=False)
+            results = []
+            for frame, rows, placement in zip(run.frames, output, placements, strict=False):  # noqa: B007 (named in the error)
+                candidates = network.decoder.decode(rows, run.size, self.confidence)
+                results.append((self._finish(candidates, placement, network), candidates.invalid))
+            return results
+        except Exception as error:
+            raise FrameError(frame, f"{type(error).__name__}: {error}") from error
+
+    def _finish(self, found: Candidates, placement: Placement, network: LoadedModel) -> Detections:
+        """Suppress, map to the source frame and clip. What lies in the padding alone is no object of the frame."""
+        boxes, scores, class_ids = found.boxes, found.scores, found.class_ids
+        if network.keep:
+            kept = np.flatnonzero(np.isin(class_ids, list(network.keep)))
+            boxes, scores, class_ids = boxes[kept], scores[kept], class_ids[kept]
+        if network.decoder.suppress:
+            kept = nms(boxes, scores, class_ids, self.iou)
+        else:
+            kept = np.argsort(-scores, kind="stable")
+        detections = Detections(placement.to_source(boxes[kept]), scores[kept], class_ids[kept])
+        detections.clipped(placement.source_width, placement.source_height)
+        inside = (detections.boxes[:, 2:] > detections.boxes[:, :2]).all(axis=1)
+        return detections if inside.all() else detections[inside]
+
+    def _count(self, frames: int, invalid: int) -> None:
+        if invalid and not self.stats.nan:
+            log.warning(
+                "model '%s' gives scores or boxes that are not finite numbers (%d in this batch): they are left out "
+                "and counted; this is said once",
+                self.config.path,
+                invalid,
+            )
+        self.stats.frames += frames
+        self.stats.nan += invalid
+
+
+def open_model(config: ModelConfig) -> Model:
+    """The model that ``config.path`` names, not loaded yet: a file, or ``package.module:Class`` of your own.
+
+    Raises:
+        ModelError: if the path is neither.
+    """
+    path = config.path
+    if _OWN_CLASS.fullmatch(path) and not Path(path).exists():
+        return _own_model(config)
+    if Path(path).suffix.lower() != ".onnx":
+        raise ModelError(
+            f"model '{path}': only .onnx files can be loaded here, or a class of your own (package.module:Class)"
+        )
+    return DetectionModel(config)
+
+
+def _own_model(config: ModelConfig) -> Model:
+    module_name, class_name = config.path.split(":")
+    try:
+        model_class = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError) as error:
+        raise ModelError(
+            f"model '{config.path}': {error}. Write it as package.module:Class, importable from where you start"
+        ) from error
+    missing = [hook for hook in ("load", "infer", "close") if not callable(getattr(model_class, hook, None))]
+    if missing:
+        raise ModelError(f"model '{config.path}': the class lacks {', '.join(missing)}()")
+    model: Model = model_class(config)
+    return model

@@ -1,0 +1,130 @@
+"""Decoders on arrays small enough to check by hand, and the choice among them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from elements.inference.decoders import Decoder, Sample, choose_decoder
+from elements.inference.errors import ModelError
+
+SIZE = (96, 96)  # 144 + 36 + 9 = 189 cells of strides 8, 16, 32
+
+
+def sample(*shape, labels=None, ultralytics=False, largest=60.0):
+    output = np.zeros(shape, np.float32)
+    output.flat[0] = largest
+    return Sample(output, SIZE, labels, ultralytics)
+
+
+@pytest.mark.parametrize(
+    ("given", "layout"),
+    [
+        (sample(1, 7, 189), "yolov8"),
+        (sample(2, 84, 189), "yolov8"),
+        (sample(1, 189, 7, ultralytics=True), "yolov8-transposed"),
+        (sample(1, 189, 7, labels=3), "yolov8-transposed"),
+        (sample(1, 84, 189, ultralytics=True), "yolov8"),
+        (sample(1, 567, 8), "yolov5"),
+        (sample(1, 567, 8, ultralytics=True), "yolov5"),
+        (sample(1, 189, 8, labels=3, largest=2), "yolox"),
+        (sample(1, 189, 85, largest=2), "yolox"),
+        (sample(1, 189, 85, largest=60), "yolox-decoded"),
+        (sample(1, 300, 6), "end2end"),
+        (sample(1, 100, 6), "end2end"),
+    ],
+)
+def test_layout_is_told(given, layout):
+    assert choose_decoder(given).layout == layout
+
+
+def test_two_readings_are_refused_by_name():
+    with pytest.raises(ModelError) as raised:
+        choose_decoder(sample(1, 189, 9, largest=2))
+    for part in ("(1, 189, 9)", "yolov8-transposed (5 classes)", "yolox (4 classes)", "no names are given", "'layout'"):
+        assert part in str(raised.value)
+
+
+def test_unknown_shape_is_refused_with_all_layouts():
+    with pytest.raises(ModelError) as raised:
+        choose_decoder(sample(1, 85, 22))
+    for part in ("(1, 85, 22)", "96x96", "declare it with 'layout'", *Decoder.registry):
+        assert part in str(raised.value)
+
+
+def test_declared_layout_wins():
+    assert choose_decoder(sample(1, 189, 9), "yolov8-transposed").layout == "yolov8-transposed"
+    with pytest.raises(ModelError, match="'yolo9' is not one of auto, "):
+        choose_decoder(sample(1, 189, 9), "yolo9")
+    with pytest.raises(ModelError, match="one row per grid cell"):
+        choose_decoder(sample(1, 300, 9), "yolox")
+
+
+def decoded(layout, output, confidence=0.5, normalized=False):
+    decoder = choose_decoder(Sample(output[None], SIZE, None, False), layout)
+    decoder.normalized = normalized
+    return decoder.decode(output, SIZE, confidence)
+
+
+def test_yolov8():
+    output = np.zeros((189, 7), np.float32)
+    output[5] = [20, 30, 10, 6, 0.1, 0.5, 0.2]
+    output[6] = [20, 30, 10, 6, 0.1, 0.499, 0.2]
+    for layout, array in (("yolov8", output.T), ("yolov8-transposed", output)):
+        found = decoded(layout, np.ascontiguousarray(array))
+        assert found.boxes.tolist() == [[15, 27, 25, 33]]
+        assert (found.scores.tolist(), found.class_ids.tolist(), found.invalid) == ([0.5], [1], 0)
+
+
+def test_yolov5_multiplies_objectness():
+    output = np.zeros((567, 8), np.float32)
+    output[9] = [20, 30, 10, 6, 0.8, 0.1, 0.2, 0.75]
+    output[10] = [20, 30, 10, 6, 0.8, 0.1, 0.2, 0.5]  # 0.4 in all
+    found = decoded("yolov5", output)
+    assert found.boxes.tolist() == [[15, 27, 25, 33]]
+    assert found.scores == pytest.approx([0.6])
+    assert found.class_ids.tolist() == [2]
+
+
+def test_yolox_decodes_its_grid():
+    output = np.zeros((189, 8), np.float32)
+    output[12 * 2 + 3] = [0.5, 0.25, math.log(2), math.log(3), 1, 0.9, 0, 0]  # stride 8, cell (3, 2)
+    output[144 + 6 * 1 + 2] = [0.5, 0.5, 0, 0, 1, 0, 0.8, 0]  # stride 16, cell (2, 1)
+    output[144 + 36 + 3 * 1 + 0] = [0.5, 0.5, 0, 0, 1, 0, 0, 0.7]  # stride 32, cell (0, 1)
+    found = decoded("yolox", output)
+    np.testing.assert_allclose(found.boxes, [[20, 6, 36, 30], [32, 16, 48, 32], [0, 32, 32, 64]], atol=1e-4)
+    assert found.class_ids.tolist() == [0, 1, 2]
+
+
+def test_end2end():
+    output = np.zeros((300, 6), np.float32)
+    output[0] = [1, 2, 3, 4, 0.9, 7]
+    found = decoded("end2end", output)
+    assert (found.boxes.tolist(), found.class_ids.tolist()) == ([[1, 2, 3, 4]], [7])
+
+
+def test_normalized_boxes_are_scaled():
+    output = np.zeros((300, 6), np.float32)
+    output[0] = [0.25, 0.5, 0.5, 1, 0.9, 7]
+    assert decoded("end2end", output, normalized=True).boxes.tolist() == [[24, 48, 48, 96]]
+    assert decoded("end2end", output, normalized=None).boxes.tolist() == [[24, 48, 48, 96]]
+
+
+@pytest.mark.parametrize("layout", ["yolov8", "yolov8-transposed", "yolov5", "yolox", "yolox-decoded", "end2end"])
+def test_broken_numbers_are_left_out_and_counted(layout):
+    rows = {"yolov5": 567, "end2end": 300}.get(layout, 189)
+    columns = {"yolov8": 7, "yolov8-transposed": 7, "end2end": 6}.get(layout, 8)
+    output = np.zeros((rows, columns), np.float32)
+    output[0], output[1], output[2] = 0.9, 0.9, 0.9
+    output[1, 4:] = np.nan
+    output[2, 0] = np.inf
+    found = decoded(layout, output.T if layout == "yolov8" else output)
+    assert (len(found.scores), found.invalid) == (1, 2)
+    assert np.isfinite(found.boxes).all()
+
+
+def test_infinite_score():
+    output = np.zeros((189, 7), np.float32)
+    output[3, 5] = np.inf
+    found = decoded("yolov8", output.T)
+    assert (len(found.scores), found.invalid) == (0, 1)

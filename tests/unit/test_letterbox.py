@@ -1,0 +1,99 @@
+"""Geometry of the letterbox: values worked out by hand, and the exact inverse."""
+
+import numpy as np
+import pytest
+
+from elements.inference.frame import ArrayFrame
+from elements.inference.letterbox import place, smallest_input
+from elements.inference.preprocess import InputSpec, Preprocess, Preprocessor
+
+SIZES = [(1920, 1080), (720, 1280), (998, 483), (641, 359)]
+
+
+@pytest.mark.parametrize(
+    ("source", "mode", "expected"),
+    [
+        ((1920, 1080), "center", (0, 140, 640, 360)),
+        ((1920, 1080), "top-left", (0, 0, 640, 360)),
+        ((720, 1280), "center", (140, 0, 360, 640)),
+        ((641, 359), "center", (0, 141, 640, 358)),
+        ((100, 50), "stretch", (0, 0, 640, 640)),
+        ((5000, 2), "top-left", (0, 0, 640, 1)),
+    ],
+)
+def test_place(source, mode, expected):
+    placed = place(source, (640, 640), mode)
+    assert (placed.left, placed.top, placed.width, placed.height) == expected
+
+
+@pytest.mark.parametrize("source", SIZES)
+@pytest.mark.parametrize("mode", ["center", "top-left", "stretch"])
+def test_inverse_is_exact(source, mode):
+    placed = place(source, (640, 384), mode)
+    boxes = np.array([[0, 0, *source], [10.25, 20.5, 300.75, 200.125]], np.float32)
+    np.testing.assert_allclose(placed.to_source(placed.to_mux(boxes)), boxes, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("source", "mode", "expected"),
+    [
+        ((1920, 1080), "top-left", (416, 256)),  # 416 x 234
+        ((768, 432), "center", (416, 256)),
+        ((720, 1280), "center", (256, 416)),
+        ((500, 500), "center", (416, 416)),
+        ((4000, 10), "center", (416, 32)),
+        ((1920, 1080), "stretch", (416, 416)),
+    ],
+)
+def test_smallest_input(source, mode, expected):
+    assert smallest_input(source, (416, 416), 32, mode) == expected
+
+
+def _filled(options: Preprocess, dtype=np.float32, channels_last=False):
+    """A red 4x2 picture with a blue right half, laid into 8x8."""
+    red_blue = np.zeros((2, 4, 3), np.uint8)
+    red_blue[:, :2, 0] = red_blue[:, 2:, 2] = 255
+    preprocessor = Preprocessor(InputSpec("image", np.dtype(dtype), channels_last, 1, (8, 8)), options)
+    tensor = preprocessor.tensor(1, (8, 8))
+    placement = preprocessor.fill(ArrayFrame(red_blue), tensor[0], (8, 8))
+    assert (placement.width, placement.height) == (8, 4)
+    return tensor
+
+
+def test_planar_rgb_from_0_to_1():
+    tensor = _filled(Preprocess("center", "rgb", "0-1", 114))
+    assert tensor.shape == (1, 3, 8, 8)
+    assert tensor[0, :, 0, 0] == pytest.approx([114 / 255] * 3)
+    assert tensor[0, :, 3, 0] == pytest.approx([1, 0, 0])
+    assert tensor[0, :, 3, 7] == pytest.approx([0, 0, 1])
+    assert tensor[0, :, 7, 7] == pytest.approx([114 / 255] * 3)
+
+
+def test_planar_bgr_from_0_to_255_top_left():
+    tensor = _filled(Preprocess("top-left", "bgr", "0-255", 0))
+    assert tensor[0, :, 0, 0].tolist() == [0, 0, 255]
+    assert tensor[0, :, 0, 7].tolist() == [255, 0, 0]
+    assert not tensor[0, :, 4:].any()
+
+
+def test_channels_last_bytes():
+    tensor = _filled(Preprocess("top-left", "rgb", "0-255", 9), np.uint8, channels_last=True)
+    assert tensor.dtype == np.uint8
+    assert tensor.shape == (1, 8, 8, 3)
+    assert tensor[0, 0, 0].tolist() == [255, 0, 0]
+    assert tensor[0, 7, 0].tolist() == [9, 9, 9]
+
+
+def test_half_precision():
+    tensor = _filled(Preprocess("top-left", "rgb", "0-1", 255), np.float16)
+    assert tensor.dtype == np.float16
+    assert tensor[0, :, 0, 0].tolist() == [1, 0, 0]
+
+
+def test_padding_stays_when_sources_take_turns():
+    preprocessor = Preprocessor(InputSpec("image", np.dtype(np.float32), False, 1, (8, 8)), Preprocess(pad=51))
+    wide, tall = ArrayFrame(np.full((2, 4, 3), 255, np.uint8)), ArrayFrame(np.full((4, 2, 3), 255, np.uint8))
+    tensor = preprocessor.tensor(1, (8, 8))
+    for frame in (wide, tall, wide):
+        preprocessor.fill(frame, tensor[0], (8, 8))
+    assert tensor[0, 0, :, 0] == pytest.approx([0.2, 0.2, 1, 1, 1, 1, 0.2, 0.2])
