@@ -1,0 +1,390 @@
+"""The metadata classes of pyservicemaker: thin views over `elements.portable.meta`.
+
+Boxes and other places are mux-frame ("pipeline") pixels; timestamps are nanoseconds. As in NVIDIA's module,
+``*_items`` are single-pass iterators (fresh on each access, no length) whose items are valid only until the iteration
+moves on; unlike there, a late access raises RuntimeError instead of reading freed memory.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from elements.portable import meta as data
+from elements.portable import osd
+from elements.portable.pyservicemaker.extract import extract_frame
+from elements.portable.pyservicemaker.handles import NULL, Handle, items, readable, struct, writable
+
+log = logging.getLogger("gstorch.pyservicemaker")
+
+LABEL_BYTES = 127  # MAX_LABEL_SIZE of nvdsmeta.h, less the terminator
+DISPLAY_ELEMENTS = 16  # MAX_ELEMENTS_IN_DISPLAY_META of nvdsmeta.h
+
+# NvDsMetaType of nvdsmeta.h
+TENSOR_OUTPUT_META = 12
+SEGMENTATION_META = 13
+OBJECT_REID_META = 17
+PREPROCESS_BATCH_META = 28
+ANALYTICS_FRAME_META = 32
+ANALYTICS_OBJECT_META = 33
+
+
+def short_label(label: Any) -> str:
+    """The label as it fits DeepStream's field: at most 127 bytes of UTF-8, cut at a character.
+
+    Raises:
+        TypeError: if it is neither str nor bytes.
+    """
+    full = osd.text(label)
+    if len(full) * 4 <= LABEL_BYTES:
+        return full
+    return full.encode()[:LABEL_BYTES].decode(errors="ignore")
+
+
+def _int32(value: Any) -> int:
+    if isinstance(value, float | str | bytes) or not hasattr(value, "__int__"):
+        raise TypeError("an integer is needed")
+    if not -(1 << 31) <= int(value) < 1 << 31:
+        raise TypeError("out of range for a 32 bit integer")
+    return int(value)
+
+
+def _uint64(value: Any) -> int:
+    return osd.unsigned(value, bits=64)
+
+
+def _box(value: Any) -> tuple[float, float, float, float]:
+    if not isinstance(value, dict):
+        raise TypeError("a dict with left, top, width and height is needed")
+    return tuple(osd.number(value[key]) for key in ("left", "top", "width", "height"))  # type: ignore[return-value]
+
+
+class _Appendable(Handle):
+    """A handle from ``acquire_*`` may be appended once; NVIDIA's module would link the struct into two lists."""
+
+    __slots__ = ("_acquired",)
+
+    def __init__(self, meta: Any, acquired: bool = False) -> None:
+        self._meta = meta
+        self._acquired = acquired
+
+    def _give(self) -> Any:
+        """The data, handed over to a list.
+
+        Raises:
+            RuntimeError: if it is in one already.
+        """
+        if not self._acquired:
+            raise RuntimeError(f"this {type(self).__name__} was appended before; acquire a new one")
+        self._acquired = False
+        return self._meta
+
+
+class UserMetadata(_Appendable):
+    """User metadata of a batch, frame or object. ``meta_type`` as in nvdsmeta.h; own types start at 8193."""
+
+    __slots__ = ()
+
+    meta_type: int = writable("meta_type", _int32)
+
+    def set_user_data_json(self, data: Any, meta_type: int) -> None:
+        """Store anything that ``json.dumps`` takes, and the type number.
+
+        Raises:
+            TypeError: if it cannot be serialised.
+        """
+        self._meta.data = json.dumps(data)
+        self._meta.meta_type = _int32(meta_type)
+
+    def get_user_data_json(self) -> Any:
+        """What `set_user_data_json` stored, or None if nothing is stored.
+
+        Raises:
+            RuntimeError: if the metadata holds something else (NVIDIA's module reads it as if it were text).
+        """
+        stored = self._meta.data
+        if stored is None:
+            return None
+        if not isinstance(stored, str):
+            raise RuntimeError(f"user metadata of type {self.meta_type} does not hold JSON text")
+        return json.loads(stored)
+
+    def __bool__(self) -> bool:
+        return bool(self._meta)
+
+
+def _user_items(metas: Iterable[data.UserMeta], meta_type: int) -> Iterator[UserMetadata]:
+    return items(UserMetadata, (meta for meta in metas if meta.meta_type == meta_type))
+
+
+class _HasUserMetadata(Handle):
+    """What batches, frames and objects share."""
+
+    __slots__ = ()
+
+    def user_meta_items(self, meta_type: int) -> Iterator[UserMetadata]:
+        """User metadata of one type, single pass."""
+        return _user_items(self._meta.user, meta_type)
+
+    def retrieve_structure_usermeta(self, type_name: str) -> list[UserMetadata]:
+        """User metadata that holds a GstStructure of this name: none, since no element of this runtime attaches any."""
+        return []
+
+
+def _user_items_of(meta_type: int) -> Any:
+    """A read-only attribute with the user metadata of one type; an empty list behind a null handle."""
+
+    def get(self: _HasUserMetadata) -> Iterable[UserMetadata]:
+        return [] if self._meta is NULL else self.user_meta_items(meta_type)
+
+    return property(get)
+
+
+class LabelInfo(Handle):
+    """One label of a classifier."""
+
+    __slots__ = ()
+
+    label: str = readable("label")
+    class_id: int = readable("class_id")
+    prob: float = readable("prob")
+    label_id: int = readable("label_id")
+    num_classes: int = readable("num_classes")
+
+
+class ClassifierMetadata(Handle):
+    """The labels that one classifier gave an object."""
+
+    __slots__ = ()
+
+    unique_component_id: int = readable("unique_component_id")
+    classifier_type: str = readable("classifier_type")
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self._meta.labels)
+
+    def get_n_label(self, index: int) -> str:
+        """The label at ``index``, or the next one that is not empty; an empty text if there is none."""
+        return next((info.label for info in self._meta.labels[index:] if info.label), "")
+
+    def get_label_info(self, index: int) -> LabelInfo:
+        """Everything about one label; a null handle if ``index`` is out of range."""
+        labels = self._meta.labels
+        return LabelInfo(labels[index] if 0 <= index < len(labels) else NULL)
+
+
+class ObjectMetadata(_Appendable, _HasUserMetadata):
+    """One object. ``rect_params``, ``text_params`` and ``mask_params`` are live when read and copied when assigned."""
+
+    __slots__ = ()
+
+    class_id: int = writable("class_id", osd.unsigned)
+    object_id: int = writable("object_id", _uint64)
+    unique_component_id: int = writable("unique_component_id", _int32)
+    confidence: float = writable("confidence", osd.number)
+    tracker_confidence: float = writable("tracker_confidence", osd.number)
+    label: str = writable("label", short_label)
+    rect_params: osd.Rect = struct("rect", osd.Rect)
+    text_params: osd.TextParams = struct("text", osd.TextParams)
+    mask_params: osd.Mask = struct("mask", osd.Mask)
+    tensor_items: Iterable[UserMetadata] = _user_items_of(TENSOR_OUTPUT_META)
+    nvdsanalytics_obj_items: Iterable[UserMetadata] = _user_items_of(ANALYTICS_OBJECT_META)
+    obj_reid_items: Iterable[UserMetadata] = _user_items_of(OBJECT_REID_META)
+
+    @property
+    def classifier_items(self) -> Iterable[ClassifierMetadata]:
+        """Classifier results, newest first, single pass."""
+        return [] if self._meta is NULL else items(ClassifierMetadata, reversed(self._meta.classifiers))
+
+    @property
+    def nv_bbox_info(self) -> dict[str, float]:
+        """The tracker's own box: left, top, width, height."""
+        return dict(zip(("left", "top", "width", "height"), self._meta.tracker_box, strict=True))
+
+    @nv_bbox_info.setter
+    def nv_bbox_info(self, value: dict[str, float]) -> None:
+        self._meta.tracker_box = _box(value)
+
+    def append(self, user_meta: UserMetadata) -> None:
+        """Attach user metadata to the object.
+
+        Raises:
+            TypeError: for anything else.
+            RuntimeError: if it was appended before.
+        """
+        if not isinstance(user_meta, UserMetadata):
+            raise TypeError("ObjectMetadata.append(): incompatible function arguments: a UserMetadata is needed")
+        self._meta.user.append(user_meta._give())
+
+
+class DisplayMetadata(_Appendable):
+    """Free drawings of a frame, up to 16 of each kind; further ones are ignored, which is logged once."""
+
+    __slots__ = ()
+    _overflow_logged = False
+
+    n_rects: int = property(lambda self: len(self._meta.rects))  # type: ignore[assignment]
+    n_labels: int = property(lambda self: len(self._meta.texts))  # type: ignore[assignment]
+    n_lines: int = property(lambda self: len(self._meta.lines))  # type: ignore[assignment]
+    n_arrows: int = property(lambda self: len(self._meta.arrows))  # type: ignore[assignment]
+    n_circles: int = property(lambda self: len(self._meta.circles))  # type: ignore[assignment]
+
+    def add_rect(self, rect: osd.Rect) -> None:
+        """Add a copy of a rectangle."""
+        self._add(self._meta.rects, rect, osd.Rect)
+
+    def add_text(self, text: osd.Text) -> None:
+        """Add a copy of a text."""
+        self._add(self._meta.texts, text, osd.Text)
+
+    def add_line(self, line: osd.Line) -> None:
+        """Add a copy of a line."""
+        self._add(self._meta.lines, line, osd.Line)
+
+    def add_arrow(self, arrow: osd.Arrow) -> None:
+        """Add a copy of an arrow."""
+        self._add(self._meta.arrows, arrow, osd.Arrow)
+
+    def add_circle(self, circle: osd.Circle) -> None:
+        """Add a copy of a circle."""
+        self._add(self._meta.circles, circle, osd.Circle)
+
+    def _add(self, drawn: list[Any], drawing: Any, kind: type) -> None:
+        if not isinstance(drawing, kind):
+            raise TypeError(f"incompatible function arguments: an osd.{kind.__name__} is needed, not {drawing!r}")
+        if len(drawn) < DISPLAY_ELEMENTS:
+            drawn.append(drawing.__copy__())  # type: ignore[attr-defined]
+        elif not DisplayMetadata._overflow_logged:
+            DisplayMetadata._overflow_logged = True
+            log.warning(
+                "a display meta holds %d of each kind: a further osd.%s is ignored; acquire a second display meta",
+                DISPLAY_ELEMENTS,
+                kind.__name__,
+            )
+
+
+class FrameMetadata(_HasUserMetadata):
+    """One frame of the batch; its fields are read-only."""
+
+    __slots__ = ()
+
+    frame_number: int = readable("frame_number")
+    pad_index: int = readable("pad_index")
+    batch_id: int = readable("batch_id")
+    source_id: int = readable("source_id")
+    source_width: int = readable("source_width")
+    source_height: int = readable("source_height")
+    pipeline_width: int = readable("pipeline_width")
+    pipeline_height: int = readable("pipeline_height")
+    buffer_pts: int = readable("buffer_pts")
+    ntp_timestamp: int = readable("ntp_timestamp")
+    tensor_items: Iterable[UserMetadata] = _user_items_of(TENSOR_OUTPUT_META)
+    segmentation_items: Iterable[UserMetadata] = _user_items_of(SEGMENTATION_META)
+    nvdsanalytics_frame_items: Iterable[UserMetadata] = _user_items_of(ANALYTICS_FRAME_META)
+
+    @property
+    def object_items(self) -> Iterable[ObjectMetadata]:
+        """Objects, newest first, single pass. Objects appended meanwhile are not visited."""
+        return [] if self._meta is NULL else items(ObjectMetadata, reversed(self._meta.objects))
+
+    def append(self, meta: ObjectMetadata | DisplayMetadata) -> None:
+        """Add an acquired object or display meta.
+
+        An object without a track id keeps its ``rect_params`` of this moment as the detector's box
+        (``detector_bbox_info`` of nvdsmeta.h), which the tracker reads; so fill the rectangle first.
+
+        Raises:
+            TypeError: for metadata of another type.
+            RuntimeError: if it was appended before.
+        """
+        if isinstance(meta, ObjectMetadata):
+            added = meta._give()
+            if added.object_id == data.UNTRACKED_OBJECT_ID:
+                rect = added.rect
+                added.detector_box = (rect.left, rect.top, rect.width, rect.height)
+            self._meta.objects.append(added)
+        elif isinstance(meta, DisplayMetadata):
+            self._meta.displays.append(meta._give())
+        else:
+            raise TypeError("Invalid type for FrameMetadata.append")
+
+
+class BatchMetadata(_HasUserMetadata):
+    """A batch of frames. Behind a buffer without a batch it is null: no frames, and anything else raises."""
+
+    __slots__ = ("_frame",)
+
+    is_audio = False
+    audio_frame_items: Iterable[Any] = ()
+    preprocess_batch_items: Iterable[UserMetadata] = _user_items_of(PREPROCESS_BATCH_META)
+
+    def __init__(self, meta: data.BatchMeta | None) -> None:
+        self._meta = NULL if meta is None else meta
+        self._frame: data.FrameMeta | None = None  # the frame that frame_items is at, for error messages
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames in this batch."""
+        return 0 if self._meta is NULL else len(self._meta.frames)
+
+    @property
+    def frame_items(self) -> Iterable[FrameMetadata]:
+        """Frames in order, single pass."""
+        return [] if self._meta is NULL else items(FrameMetadata, self._noted(self._meta.frames))
+
+    def _noted(self, frames: Iterable[data.FrameMeta]) -> Iterator[data.FrameMeta]:
+        for frame in frames:
+            self._frame = frame
+            yield frame
+        self._frame = None
+
+    def _position(self) -> str:
+        """Where the iteration over frames is, for error messages."""
+        frame = self._frame
+        return "" if frame is None else f"source {frame.source_id}, frame {frame.frame_number}"
+
+    def acquire_object_meta(self) -> ObjectMetadata:
+        """A new object, to be filled and appended to a frame."""
+        self._require()
+        return ObjectMetadata(data.ObjectMeta(), acquired=True)
+
+    def acquire_display_meta(self) -> DisplayMetadata:
+        """A new set of drawings, to be filled and appended to a frame."""
+        self._require()
+        return DisplayMetadata(data.DisplayMeta(), acquired=True)
+
+    def acquire_user_meta(self) -> UserMetadata:
+        """New user metadata, to be filled and appended to an object."""
+        self._require()
+        return UserMetadata(data.UserMeta(), acquired=True)
+
+    def acquire_frame_meta(self) -> FrameMetadata:
+        """A new frame. The API has no call that adds it to a batch."""
+        self._require()
+        return FrameMetadata(data.FrameMeta())
+
+    def _require(self) -> None:
+        """Raise behind a null or stale handle."""
+        _ = self._meta.frames
+
+    def append(self, meta: Any) -> None:
+        """Nothing can be appended to a batch here: NVIDIA's module takes preprocess metadata only.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError("Invalid type for BatchMetadata.append")
+
+    def extract(self, max_items: int) -> list[dict[str, Any] | None]:
+        """Plain copies as `extract_frame` makes them, at index ``pad_index``; None without such a frame."""
+        if self._meta is NULL:
+            return []
+        extracted: list[dict[str, Any] | None] = [None] * max_items
+        for frame in self._meta.frames:
+            if frame.pad_index < max_items:
+                extracted[frame.pad_index] = extract_frame(frame)
+        return extracted
