@@ -1,0 +1,37 @@
+"""The definition of a pipeline: models, loader and JSON Schema. No GStreamer here."""
+
+from pipelines.definition.catalog import Catalog, PropertyInfo
+from pipelines.definition.definition import Definition
+from pipelines.definition.loader import definition_from_mapping, load_definition
+from pipelines.definition.mux import Mux
+from pipelines.definition.outputs import DisplayOutput, EventsOutput, FileOutput, NullOutput, Output
+from pipelines.definition.problems import DefinitionError, Problem
+from pipelines.definition.runtime import Runtime
+from pipelines.definition.schema import definition_schema
+from pipelines.definition.sources import Reconnect, Source
+from pipelines.definition.stages import DrawStage, InferStage, NodeStage, Stage, TrackStage
+
+__all__ = [
+    "Catalog",
+    "Definition",
+    "DefinitionError",
+    "DisplayOutput",
+    "DrawStage",
+    "EventsOutput",
+    "FileOutput",
+    "InferStage",
+    "Mux",
+    "NodeStage",
+    "NullOutput",
+    "Output",
+    "Problem",
+    "PropertyInfo",
+    "Reconnect",
+    "Runtime",
+    "Source",
+    "Stage",
+    "TrackStage",
+    "definition_from_mapping",
+    "definition_schema",
+    "load_definition",
+]

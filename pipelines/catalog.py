@@ -1,0 +1,66 @@
+"""The catalogue of elements that GStreamer's registry knows in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import gi
+
+gi.require_version("Gst", "1.0")
+from gi.repository import GObject, Gst  # noqa: E402
+
+from pipelines.definition.catalog import PropertyInfo, PropertyType  # noqa: E402
+
+_TYPES: dict[str, PropertyType] = {
+    "gchararray": "string",
+    "gboolean": "bool",
+    "gint": "int",
+    "guint": "int",
+    "glong": "int",
+    "gulong": "int",
+    "gint64": "int",
+    "guint64": "int",
+    "gfloat": "float",
+    "gdouble": "float",
+    "GEnum": "enum",
+}
+
+
+class GStreamerCatalog:
+    """Elements of the GStreamer registry, stand-ins that are registered in process included.
+
+    Properties come from the element's class, so no element (and no GPU) is opened to know them.
+    """
+
+    def __init__(self) -> None:
+        if not Gst.is_initialized():
+            Gst.init(None)
+
+    def factories(self) -> set[str]:
+        """Names of all element factories."""
+        return {f.get_name() for f in Gst.Registry.get().get_feature_list(Gst.ElementFactory)}
+
+    def properties(self, factory: str) -> Mapping[str, PropertyInfo] | None:
+        """Properties by name; None when there is no such element or its plugin cannot be loaded."""
+        return _properties(factory)
+
+
+@cache
+def _properties(factory: str) -> Mapping[str, PropertyInfo] | None:
+    feature = Gst.ElementFactory.find(factory)
+    loaded = feature.load() if feature is not None else None
+    if loaded is None:
+        return None
+    return {spec.name: _info(spec) for spec in GObject.list_properties(loaded.get_element_type())}
+
+
+def _info(spec: GObject.ParamSpec) -> PropertyInfo:
+    kind = _TYPES.get(spec.value_type.fundamental.name, "other")
+    return PropertyInfo(
+        type=kind,
+        minimum=spec.minimum if kind in ("int", "float") else None,
+        maximum=spec.maximum if kind in ("int", "float") else None,
+        choices={v.value_nick: int(v) for v in spec.enum_class.__enum_values__.values()} if kind == "enum" else None,
+        writable=bool(spec.flags & GObject.ParamFlags.WRITABLE),
+    )

@@ -1,0 +1,148 @@
+"""Checks that need more than one value, or the file system.
+
+Source files are not looked for: a source that is missing fails alone, in the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.definition.catalog import Catalog, check_node
+from pipelines.definition.document import Document
+from pipelines.definition.outputs import SOURCE_FIELD, EventsOutput, FileOutput, Output
+from pipelines.definition.problems import KeyPath
+from pipelines.definition.sections import one_key_tag
+from pipelines.definition.sources import Source
+from pipelines.definition.stages import InferStage, NodeStage, Stage, TrackStage
+from pipelines.definition.validation import SURE, did_you_mean
+
+ONCE = ("track", "draw")
+"""Stages that a definition has at most once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The items of a definition that could be read, by their index; all have names."""
+
+    sources: Mapping[int, Source]
+    stages: Mapping[int, Stage]
+    outputs: Mapping[int, Output]
+
+
+def check_parts(document: Document, parts: Parts, catalog: Catalog | None) -> None:
+    """Add what is wrong between the parts to the problems of ``document``."""
+    _check_unique(document, "name", [(("sources", i, "name"), s.name) for i, s in parts.sources.items()])
+    _check_stage_names(document, parts.stages)
+    _check_stage_order(document)
+    for index, stage in parts.stages.items():
+        _check_stage(document, ("stages", index, stage.KEY), stage, catalog)
+    _check_outputs(document, parts)
+
+
+def _check_unique(document: Document, what: str, values: Sequence[tuple[KeyPath, object]]) -> None:
+    first: dict[object, KeyPath] = {}
+    for path, value in values:
+        if value in first:
+            taken = document.place(first[value])
+            where = f"in line {taken.line}" if taken.line is not None else "by another one"
+            document.problem(path, f"{what} {document.shown(path)} is already taken {where}", "each needs its own")
+        first.setdefault(value, path)
+
+
+# --- stages -----------------------------------------------------------------------------------------------------------
+
+
+def _check_stage_names(document: Document, stages: Mapping[int, Stage]) -> None:
+    named = {i: s for i, s in stages.items() if isinstance(s, InferStage | NodeStage)}
+    _check_unique(document, "name", [(("stages", i, s.KEY, "name"), s.name) for i, s in named.items()])
+    ids = [(("stages", i, s.KEY, "unique_id"), s.unique_id) for i, s in named.items() if isinstance(s, InferStage)]
+    _check_unique(document, "unique_id", ids)
+
+
+def _check_stage_order(document: Document) -> None:
+    """Objects must be found before they are followed, and be there before they are drawn."""
+    items = document.at(("stages",))
+    keys = [one_key_tag(item) or "" for item in items] if isinstance(items, list) else []
+    for index, key in enumerate(keys):
+        path = ("stages", index, key)
+        if key in ONCE and key in keys[:index]:
+            document.problem(path, f"a second {key} stage", "remove one", of_key=True)
+        elif key == "track" and not {"infer", "node"} & set(keys[:index]):
+            hint = _below(keys, "infer") if "infer" in keys else "add an infer stage above it"
+            document.problem(path, "nothing to track: no infer stage comes before it", hint, of_key=True)
+        elif key == "draw":
+            for late in ("track", "infer"):
+                if late in keys[index:]:
+                    document.problem(
+                        path, f"{late} comes after it, too late to be drawn", _below(keys, late), of_key=True
+                    )
+
+
+def _below(keys: list[str], stage: str) -> str:
+    return f"move it below stages[{len(keys) - 1 - keys[::-1].index(stage)}].{stage}"
+
+
+def _check_stage(document: Document, path: KeyPath, stage: Stage, catalog: Catalog | None) -> None:
+    if isinstance(stage, InferStage):
+        _check_file(document, (*path, "model"), stage.model)
+        _check_file(document, (*path, "labels"), stage.labels)
+    elif isinstance(stage, TrackStage):
+        _check_file(document, (*path, "config"), stage.config)
+    elif isinstance(stage, NodeStage) and catalog is not None:
+        check_node(document, path, stage, catalog)
+
+
+def _check_file(document: Document, key: KeyPath, file: object) -> None:
+    if not isinstance(file, Path) or file.is_file():
+        return
+    shown = document.shown(key)
+    if file.is_dir():
+        document.problem(key, f"{shown} is a folder", "write the path of a file in it")
+        return
+    siblings = [p.name for p in file.parent.iterdir() if p.is_file()] if file.parent.is_dir() else []
+    near = did_you_mean(file.name, siblings, SURE)
+    from_environment = "${" in document.place(key).text
+    document.problem(key, f"no file {shown}", near or ("" if from_environment else f"looked in {file.parent}"))
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def _check_outputs(document: Document, parts: Parts) -> None:
+    names = [str(source.name) for source in parts.sources.values()]
+    inputs = {os.path.realpath(s.location): s.name for s in parts.sources.values() if s.kind == "file"}
+    written: dict[str, KeyPath] = {}
+    for index, output in parts.outputs.items():
+        if not isinstance(output, FileOutput | EventsOutput):
+            continue
+        path: KeyPath = ("outputs", index, output.KEY, "path")
+        if isinstance(output, FileOutput):
+            _check_layout(document, ("outputs", index, "file"), output, len(names))
+        targets = [output.path_for(name) for name in names] if isinstance(output, FileOutput) else [output.path]
+        for target in {str(t) if str(t) == "-" else os.path.realpath(t) for t in targets}:
+            if target in inputs:
+                document.problem(path, f"would overwrite the source '{inputs[target]}'", "write to another path")
+            if target in written and written[target] != path:
+                other = document.place(written[target]).line
+                where = f"in line {other}" if other is not None else "by another output"
+                document.problem(path, f"{document.shown(path)} is already written {where}", "write to another path")
+            written.setdefault(target, path)
+
+
+def _check_layout(document: Document, path: KeyPath, output: FileOutput, sources: int) -> None:
+    """Whether tiles, size and path fit each other and the number of sources."""
+    has_field = SOURCE_FIELD in str(output.path)
+    if output.tile == "off" and sources > 1 and not has_field:
+        hint = f"e.g. out/{SOURCE_FIELD}.mp4"
+        document.problem((*path, "path"), f"one file per source needs {SOURCE_FIELD} in its path", hint)
+    if output.tile != "off" and sources > 1 and has_field:
+        document.problem((*path, "path"), f"{SOURCE_FIELD} needs one file per source", "add 'tile: off'")
+    if isinstance(output.tile, tuple) and output.tile[0] * output.tile[1] < sources:
+        shown, places = document.shown((*path, "tile")), output.tile[0] * output.tile[1]
+        document.problem((*path, "tile"), f"{shown} holds {places} of {sources} sources", "make it larger, or auto")
+    if (output.width is None) != (output.height is None):
+        given, missing = ("width", "height") if output.height is None else ("height", "width")
+        document.problem((*path, given), f"needs {missing} too", "give both, or neither")
