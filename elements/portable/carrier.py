@@ -116,6 +116,17 @@ def writable_batch(buffer: Gst.Buffer) -> BatchMeta:
         return batch
 
 
+def detached_batch(buffer: Gst.Buffer) -> BatchMeta | None:
+    """The batch of ``buffer``, a vfunc's argument, to be changed and moved to a new buffer; ``None`` if it has none.
+
+    It is a clone when somebody else may still look at the buffer's own.
+    """
+    batch = batch_of(buffer)
+    if batch is None or (batch.owner == hash(buffer) and is_writable(buffer)):
+        return batch
+    return batch.clone()
+
+
 def new_batch_buffer(batch: BatchMeta, pts: int, duration: int) -> Gst.Buffer:
     """An opaque buffer that owns ``batch``. Times in nanoseconds, ``Gst.CLOCK_TIME_NONE`` where there is none."""
     buffer = Gst.Buffer.new_allocate(None, _OPAQUE_SIZE, None)

@@ -88,7 +88,7 @@ class Picture:
             cv2.extractChannel(yuv, 0, dst=self.planes[0])
             even = cv2.copyMakeBorder(yuv, 0, self.height % 2, 0, self.width % 2, cv2.BORDER_REPLICATE)
             half = cv2.resize(even, (even.shape[1] // 2, even.shape[0] // 2), interpolation=cv2.INTER_AREA)
-            self._write_chroma(half[..., 1:], slice(None), slice(None))
+            self._write_chroma(half, 1, slice(None), slice(None))
 
     def write_planes(self, picture: Picture, region: Rect, x: int, y: int, width: int, height: int) -> None:
         """Resample ``region`` of another Y'CbCr picture of the same colour space into a rectangle; the rest is black.
@@ -107,14 +107,15 @@ class Picture:
         half = (x1 / 2, y1 / 2, (x1 + (x2 - x1) * scale[0]) / 2, (y1 + (y2 - y1) * scale[1]) / 2)
         chroma = [sample(plane, half, cw, ch) for plane in picture.planes[1:]]
         target = (slice(y // 2, y // 2 + ch), slice(x // 2, x // 2 + cw))
-        self._write_chroma(chroma[0] if len(chroma) == 1 else cv2.merge(chroma), *target)
+        self._write_chroma(chroma[0] if len(chroma) == 1 else cv2.merge(chroma), 0, *target)
 
-    def _write_chroma(self, chroma: Image, rows: slice, columns: slice) -> None:
+    def _write_chroma(self, pixels: Image, first: int, rows: slice, columns: slice) -> None:
+        """Write channels ``first`` and ``first + 1`` as Cb and Cr."""
         if self.format == "NV12":
-            np.copyto(self.planes[1][rows, columns], chroma)
+            cv2.mixChannels([pixels], [self.planes[1][rows, columns]], [first, 0, first + 1, 1])
         else:
-            for channel, plane in enumerate(self.planes[1:]):
-                np.copyto(plane[rows, columns], chroma[..., channel])
+            for channel, plane in enumerate(self.planes[1:], first):
+                cv2.extractChannel(pixels, channel, dst=plane[rows, columns])
 
     def _yuv(self, region: Rect, width: int, height: int) -> Image:
         """(height, width, 3) Y, Cb, Cr. Chroma samples are taken to lie at the centre of their 2x2 pixels."""

@@ -1,0 +1,120 @@
+"""Which frames go into the next batch and when it leaves: nvstreammux's policy, without GStreamer.
+
+Not thread-safe; the mux calls it under its lock. Times are seconds of any steady clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+QUEUE_LENGTH = 4  # frames that wait per source; enough to ride out a slow frame, little memory (DeepStream: 10)
+FILE_PATIENCE = 1.0  # s
+
+
+@dataclass(slots=True, eq=False)
+class Input:
+    """One source of the mux.
+
+    Attributes:
+        index: N of its pad ``sink_N``.
+        frames: what waits, oldest first.
+        ended: nothing more will come.
+        late: it missed a deadline; nobody waits for it until it delivers again.
+    """
+
+    index: int
+    frames: deque[Any] = field(default_factory=deque)
+    ended: bool = False
+    late: bool = False
+
+    @property
+    def expected(self) -> bool:
+        return not self.ended and not self.late
+
+
+class Batcher:
+    """Collects frames of several sources round-robin.
+
+    Files (``live=False``): a batch leaves when it is full and holds a frame of every source that still runs, so the
+    sources advance together; a source may fill several slots. Decoding on a CPU is bursty, so a batch waits at least
+    `FILE_PATIENCE` for that, however short ``timeout`` is; DeepStream would send many partial batches instead.
+    Live sources: at most one frame of each; a batch leaves when it is full or every running source has delivered.
+    Either way it leaves ``timeout`` seconds after its first frame came (``None``: never), and a source that is missing
+    then (files: after `FILE_PATIENCE` if there is no timeout) is not waited for again until it delivers.
+    """
+
+    def __init__(self, batch_size: int, live: bool, timeout: float | None) -> None:
+        self.batch_size, self.live, self.timeout = batch_size, live, timeout
+        self.inputs: list[Input] = []
+        self._since: float | None = None  # when the next batch got its first frame
+        self._turn = 0  # index of the input whose turn it is to get a spare slot
+
+    def put(self, source: Input, frame: Any, now: float) -> None:
+        """A source delivers."""
+        source.frames.append(frame)
+        source.late = False
+        if self._since is None:
+            self._since = now
+
+    def has_room(self, source: Input) -> bool:
+        """Whether a source may deliver another frame, or must wait. Together the queues always hold a whole batch."""
+        share = -(-self.batch_size // max(1, sum(i.expected for i in self.inputs)))
+        return len(source.frames) < max(QUEUE_LENGTH, share)
+
+    def deadline(self) -> float | None:
+        """When to look again at the latest; ``None`` if only frames decide."""
+        if self._since is None or (self.live and self.timeout is None):
+            return None
+        patience = self.timeout or 0.0
+        return self._since + (patience if self.live else max(patience, FILE_PATIENCE))
+
+    def ready(self, now: float) -> bool:
+        """Whether a batch should leave now. After the deadline, missing sources are late from then on."""
+        available = sum(self._available(i) for i in self.inputs)
+        deadline = self.deadline()
+        if deadline is not None and now >= deadline:
+            for source in self.inputs:
+                source.late = not source.frames
+            if self.timeout is not None:
+                return available > 0
+            self._since = None
+        complete = all(i.frames for i in self.inputs if i.expected)
+        if self.live:
+            return available > 0 and (complete or available >= self.batch_size)
+        finished = all(i.ended for i in self.inputs)
+        return available > 0 and complete and (finished or available >= self.batch_size)
+
+    def take(self, now: float) -> list[tuple[Input, Any]]:
+        """The next batch: first each source's oldest frame by pad number, then their second ones, and so on."""
+        counts = self._allot()
+        rounds = range(max(counts.values(), default=0))
+        by_pad = sorted(counts, key=lambda source: source.index)
+        batch = [(source, source.frames.popleft()) for k in rounds for source in by_pad if counts[source] > k]
+        self._since = now if any(source.frames for source in self.inputs) else None
+        return batch
+
+    def _available(self, source: Input) -> int:
+        return min(len(source.frames), 1) if self.live else len(source.frames)
+
+    def _allot(self) -> dict[Input, int]:
+        """How many frames each source gives; spare slots go round, so that none runs ahead of the others."""
+        counts: dict[Input, int] = {}
+        order = self._from_turn(sorted((i for i in self.inputs if i.frames), key=lambda source: source.index))
+        free = self.batch_size
+        progress = True
+        while free and progress:
+            progress = False
+            for source in order:
+                if free and counts.get(source, 0) < self._available(source):
+                    counts[source] = counts.get(source, 0) + 1
+                    free -= 1
+                    self._turn = source.index + 1
+                    progress = True
+        return counts
+
+    def _from_turn(self, sources: Iterable[Input]) -> list[Input]:
+        sources = list(sources)
+        return [s for s in sources if s.index >= self._turn] + [s for s in sources if s.index < self._turn]

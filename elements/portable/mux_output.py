@@ -1,0 +1,145 @@
+"""The output side of nvstreammux: frames in, batches and the events of the batched stream out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from elements.base import NVMM, Gst
+from elements.metadata.placement import Placement
+from elements.portable.batching import Input
+from elements.portable.carrier import push_batch
+from elements.portable.meta import BatchMeta, FrameMeta
+from elements.portable.stream_events import stream_eos, stream_eos_message
+from elements.portable.surface import Surface
+from elements.portable.video_buffer import VideoLayout
+
+_DEFAULT_RATE = (30, 1)  # frames per second that NVIDIA's mux assumes where caps have none
+
+
+@dataclass(slots=True, eq=False)
+class Source(Input):
+    """One sink pad of the mux. ``layout`` and ``rate`` are those of its latest caps."""
+
+    pad: Gst.Pad | None = None
+    layout: VideoLayout | None = None
+    rate: tuple[int, int] | None = None
+    source_id: int = 0
+    next_frame: int = 0
+    flushing: bool = False
+    announced: bool = False  # its end has been told downstream
+    removed: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"sink_{self.index}"
+
+
+@dataclass(slots=True)
+class Frame:
+    """A decoded frame with the layout that was valid when it came."""
+
+    buffer: Gst.Buffer
+    layout: VideoLayout
+
+
+class MuxOutput:
+    """Makes batches and pushes them on the mux's src pad; used by one thread.
+
+    ``properties`` are the mux's, read anew for each batch.
+    """
+
+    def __init__(self, mux: Gst.Element, pad: Gst.Pad, properties: Mapping[str, Any]) -> None:
+        self._mux, self._pad, self._properties = mux, pad, properties
+        self._format = ""
+        self._segment_sent = self._caps_sent = False
+        self._clock = 0  # ns, output time of the next batch when the sources are not live
+
+    def push(self, chosen: list[tuple[Source, Frame]]) -> Gst.FlowReturn:
+        """Push one batch. The list is emptied, so that nobody but the batch holds the frames."""
+        first = min((source for source, _ in chosen), key=lambda source: source.index)
+        self._start_stream(first)
+        batch = BatchMeta(max_frames=self._properties["batch-size"])
+        for source, frame in chosen:
+            self._append(batch, source, frame)
+        numerator, denominator = _counted(first.rate)
+        duration = Gst.SECOND * denominator // numerator
+        pts = self._clock
+        if self._properties["live-source"]:
+            pts = self._running_time()
+        else:
+            sources = [source for source, _ in chosen]
+            self._clock += duration * max(sources.count(source) for source in set(sources))
+        chosen.clear()
+        return push_batch(self._pad, batch, pts, duration)
+
+    def announce_end_of(self, source: Source) -> None:
+        """Tell the elements downstream and, through the sinks, the application that one source has ended."""
+        self._start_stream(None)
+        self._pad.push_event(stream_eos(source.index))
+        self._pad.push_event(stream_eos_message(self._mux, source.index))
+
+    def end(self) -> None:
+        """End of the batched stream; what is pushed later begins a new one."""
+        self._start_stream(None)
+        self._pad.push_event(Gst.Event.new_eos())
+        self._segment_sent = self._caps_sent = False
+
+    def _append(self, batch: BatchMeta, source: Source, frame: Frame) -> None:
+        width, height = self._properties["width"], self._properties["height"]
+        size = (frame.layout.width, frame.layout.height)
+        place = Placement.of(size, (width, height), self._properties["enable-padding"])
+        target = (place.left, place.top, place.left + place.width, place.top + place.height)
+        surface = Surface.of_buffer(frame.buffer, frame.layout)
+        batch.surfaces.append(surface.mapped(width, height, self._format, target=target))
+        pts = frame.buffer.pts
+        batch.frames.append(
+            FrameMeta(
+                pad_index=source.index,
+                source_id=source.source_id,
+                batch_id=len(batch.frames),
+                frame_number=source.next_frame,
+                buffer_pts=pts,
+                duration=frame.buffer.duration,
+                ntp_timestamp=time.time_ns() if self._properties["attach-sys-ts"] else pts,
+                source_width=size[0],
+                source_height=size[1],
+                pipeline_width=width,
+                pipeline_height=height,
+            )
+        )
+        source.next_frame += 1
+
+    def _start_stream(self, first: Source | None) -> None:
+        """Stream start, caps and segment before the first batch; ``first`` gives format and frame rate for all."""
+        if not self._segment_sent:
+            start = Gst.Event.new_stream_start(f"{self._mux.get_name()}/batch")
+            start.set_group_id(Gst.util_group_id_next())
+            self._pad.push_event(start)
+        if first and not self._caps_sent:
+            self._caps_sent = True
+            self._format = first.layout.format if first.layout else ""
+            self._pad.push_event(Gst.Event.new_caps(self._batched_caps(first.rate or _DEFAULT_RATE)))
+        if not self._segment_sent:
+            self._segment_sent = True
+            segment = Gst.Segment()
+            segment.init(Gst.Format.TIME)
+            self._pad.push_event(Gst.Event.new_segment(segment))
+
+    def _batched_caps(self, rate: tuple[int, int]) -> Gst.Caps:
+        width, height, size = (self._properties[key] for key in ("width", "height", "batch-size"))
+        return Gst.Caps.from_string(
+            f"video/x-raw({NVMM}), format={self._format}, width={width}, height={height}, "
+            f"framerate={rate[0]}/{rate[1]}, batch-size={size}, num-surfaces-per-frame=1"
+        )
+
+    def _running_time(self) -> int:
+        clock = self._mux.get_clock()
+        return max(0, clock.get_time() - self._mux.get_base_time()) if clock else 0
+
+
+def _counted(rate: tuple[int, int] | None) -> tuple[int, int]:
+    """A rate to count with; variable ones are 0/1 in caps."""
+    return rate if rate and rate[0] else _DEFAULT_RATE

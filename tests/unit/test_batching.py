@@ -1,0 +1,143 @@
+"""nvstreammux's policy: which frames make a batch, and when it leaves."""
+
+from elements.portable.batching import FILE_PATIENCE, QUEUE_LENGTH, Batcher, Input
+
+
+def batcher(sources: int, size: int, live: bool = False, timeout: float | None = 0.04) -> Batcher:
+    made = Batcher(size, live, timeout)
+    made.inputs = [Input(index) for index in range(sources)]
+    return made
+
+
+def deliver(b: Batcher, counts: dict[int, int], now: float = 0.0) -> None:
+    for index, count in counts.items():
+        for k in range(count):
+            b.put(b.inputs[index], f"{index}.{k}", now)
+
+
+def took(b: Batcher, now: float = 0.0) -> list[str]:
+    return [frame for _, frame in b.take(now)]
+
+
+def test_a_batch_waits_for_every_running_file() -> None:
+    b = batcher(3, 3)
+    deliver(b, {0: 2, 1: 1})
+    assert not b.ready(0.5)
+    deliver(b, {2: 1})
+    assert b.ready(0.5)
+    assert took(b) == ["0.0", "1.0", "2.0"]
+
+
+def test_one_file_fills_all_slots() -> None:
+    b = batcher(1, 4)
+    deliver(b, {0: 3})
+    assert not b.ready(0)
+    deliver(b, {0: 1})
+    assert b.ready(0)
+    assert len(took(b)) == 4
+
+
+def test_spare_slots_go_round() -> None:
+    b = batcher(3, 4)
+    shares = {0: 0, 1: 0, 2: 0}
+    for _ in range(30):
+        for source in b.inputs:
+            while len(source.frames) < 3:
+                b.put(source, source.index, 0)
+        for source, _ in b.take(0):
+            shares[source.index] += 1
+    assert shares == {0: 40, 1: 40, 2: 40}
+
+
+def test_an_ended_file_gives_the_rest_and_is_no_longer_awaited() -> None:
+    b = batcher(2, 4)
+    deliver(b, {0: 1, 1: 3})
+    b.inputs[0].ended = True
+    assert b.ready(0)
+    assert took(b) == ["0.0", "1.0", "1.1", "1.2"]
+    deliver(b, {1: 4})
+    assert b.ready(0)
+
+
+def test_the_last_batch_is_partial() -> None:
+    b = batcher(2, 4)
+    deliver(b, {1: 1})
+    for source in b.inputs:
+        source.ended = True
+    assert b.ready(0)
+    assert took(b) == ["1.0"]
+    assert not b.ready(99)
+
+
+def test_files_are_given_a_second_whatever_the_timeout() -> None:
+    b = batcher(2, 2, timeout=0.04)
+    deliver(b, {0: 1}, now=10.0)
+    assert b.deadline() == 10.0 + FILE_PATIENCE
+    assert not b.ready(10.9)
+    assert b.ready(11.0)
+    assert took(b, 11.0) == ["0.0"]
+
+
+def test_a_dead_source_costs_one_deadline_only() -> None:
+    b = batcher(2, 2)
+    deliver(b, {0: 1}, now=0.0)
+    assert b.ready(FILE_PATIENCE)
+    b.take(FILE_PATIENCE)
+    deliver(b, {0: 2}, now=2.0)
+    assert b.ready(2.0)
+    b.take(2.0)
+    deliver(b, {1: 1}, now=3.0)  # it came back, so it is awaited again
+    assert not b.ready(3.0)
+    deliver(b, {0: 1}, now=3.0)
+    assert b.ready(3.0)
+
+
+def test_without_a_timeout_a_batch_waits_for_ever() -> None:
+    b = batcher(2, 2, timeout=None)
+    deliver(b, {0: 1})
+    assert not b.ready(1e9)
+    assert not b.ready(2e9)
+
+
+def test_without_a_timeout_others_fill_the_slots_of_a_dead_source() -> None:
+    b = batcher(2, 2, timeout=None)
+    deliver(b, {0: 1})
+    assert not b.ready(FILE_PATIENCE)
+    assert b.deadline() is None
+    deliver(b, {0: 1}, now=2.0)
+    assert b.ready(2.0)
+    assert took(b, 2.0) == ["0.0", "0.0"]
+
+
+def test_live_takes_one_frame_per_source() -> None:
+    b = batcher(2, 8, live=True)
+    deliver(b, {0: 3, 1: 1})
+    assert b.ready(0)
+    assert took(b) == ["0.0", "1.0"]
+
+
+def test_live_leaves_at_the_timeout() -> None:
+    b = batcher(2, 2, live=True, timeout=0.04)
+    deliver(b, {0: 1}, now=5.0)
+    assert not b.ready(5.03)
+    assert b.ready(5.04)
+
+
+def test_more_sources_than_slots_take_turns() -> None:
+    b = batcher(4, 1)
+    deliver(b, dict.fromkeys(range(4), 2))
+    assert [took(b)[0] for _ in range(8)] == ["0.0", "1.0", "2.0", "3.0", "0.1", "1.1", "2.1", "3.1"]
+
+
+def test_queues_are_bounded_and_together_hold_a_batch() -> None:
+    b = batcher(2, 2)
+    while b.has_room(b.inputs[0]):
+        b.put(b.inputs[0], None, 0)
+    assert len(b.inputs[0].frames) == QUEUE_LENGTH
+    for size in (1, 4, 7, 64):
+        for sources in (1, 3, 8):
+            full = batcher(sources, size)
+            for source in full.inputs:
+                while full.has_room(source):
+                    full.put(source, None, 0)
+            assert full.ready(0)
