@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -48,7 +48,7 @@ def load_or_exit(path: Path, overrides: list[str] | None) -> Definition:
         reject(error)
 
 
-def reject(error: DefinitionError) -> typer.Exit:
+def reject(error: DefinitionError) -> NoReturn:
     """Print every problem of a definition and exit with code 2."""
     typer.echo(str(error), err=True)
     raise typer.Exit(EXIT_REJECTED)

@@ -43,7 +43,7 @@ class Finding:
 
 
 def doctor() -> None:
-    """Check this machine: versions, elements, plugin path, registry cache, models, GPU. Exit code 1 if it cannot run."""
+    """Check this machine: versions, elements, plugin path, models, GPU. Exit code 1 if it cannot run."""
     findings = list(examine())
     width = max(len(finding.what) for finding in findings)
     for finding in findings:
@@ -122,14 +122,13 @@ def _loader() -> Iterator[Finding]:
     if found.returncode == 0:
         yield Finding("ok", "gst-launch use", f"source {ROOT}/elements/env.sh")
     else:
-        yield Finding(
-            "note", "gst-launch use", "pyinfer is not found by GStreamer's Python loader",
-            "apt-get install gstreamer1.0-python3-plugin-loader, delete .venv/gst-registry*.bin, source elements/env.sh",
-        )  # fmt: skip
+        fix = "apt-get install gstreamer1.0-python3-plugin-loader, or delete .venv/gst-registry*.bin and try again"
+        yield Finding("note", "gst-launch use", "pyinfer is not found by GStreamer's Python loader", fix)
 
 
 def _models() -> Iterator[Finding]:
-    from elements.inference.model import ModelConfig, open_model
+    from elements.inference.config import ModelConfig
+    from elements.inference.model import open_model
 
     for path in sorted((ROOT / "configs" / "models").glob("*.onnx")):
         model = open_model(ModelConfig(path=str(path)))

@@ -16,7 +16,8 @@ from pipelines.definition import Definition, DefinitionError, definition_from_ma
 from pipelines.runner import EXIT_FAILED, EXIT_REJECTED, Runner
 
 Targets = Annotated[
-    list[str], typer.Argument(metavar="FILE.yaml | SOURCE...", help="A definition, or video files and rtsp:// addresses.")
+    list[str],
+    typer.Argument(metavar="FILE.yaml | SOURCE...", help="A definition, or video files and rtsp:// addresses."),
 ]
 
 
@@ -58,7 +59,6 @@ def _definition(targets: list[str], options: dict[str, Any], overrides: list[str
         return definition_from_mapping(_mapping(targets, options), Path.cwd(), overrides or ())
     except DefinitionError as error:
         reject(error)
-        raise
 
 
 def _mapping(sources: list[str], options: dict[str, Any]) -> dict[str, Any]:

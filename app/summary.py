@@ -92,7 +92,7 @@ def row(runner: Runner, source_id: int) -> list[str]:
         if speed and status.state is SourceState.RUNNING:
             left = _clock((status.facts.media.duration_s - count.position) / speed)
     return [
-        status.source.name,
+        str(status.source.name),
         str(status.state),
         str(count.frames),
         done,

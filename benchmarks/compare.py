@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 Figures = dict[str, float]
 CONFIDENCE = "0.35"
@@ -71,7 +70,9 @@ def main() -> None:
     parser.add_argument("--sources", type=int, nargs="+", default=[1, 4, 8])
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
-    print("| sources | outputs | frames/s plain | gstorch | ratio | CPU s/1000 plain | gstorch | ratio | first result s |")
+    print(
+        "| sources | outputs | frames/s plain | gstorch | ratio | CPU s/1000 plain | gstorch | ratio | first result s |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for count, draw in itertools.product(options.sources, (False, True)):
         sources = list(itertools.islice(itertools.cycle(options.clips), count))

@@ -136,8 +136,8 @@ def main() -> None:
     started, cpu_started = time.monotonic(), time.process_time()
     model = Yolox(options.model, options.confidence, 0.45)
     trackers = [ByteTrackTracker() for _ in options.sources]
-    size = tuple(int(v) for v in options.size.split("x"))
-    video = TiledVideo(options.output, len(options.sources), size) if options.output else None
+    width, height = (int(v) for v in options.size.split("x"))
+    video = TiledVideo(options.output, len(options.sources), (width, height)) if options.output else None
     counts, first_result = [0] * len(options.sources), None
     with Path(options.events).open("w", encoding="utf-8") as events:
         for batch in rounds(options.sources):

@@ -15,6 +15,9 @@ CANVAS_LIMIT = (1920, 1080)
 FRAGMENT_MS = 1000
 FIRST_MOOV_THEN_FINALISE = 1
 UNBUFFERED = 2
+# As fast as frames come, and without waiting for a first frame: while one branch waits, an encoder of another one might
+# still need more frames before it gives any.
+PROMPT: dict[str, PropertyValue] = {"sync": False, "async": False}
 ENCODERS = {"h264": ("nvv4l2h264enc", "h264parse"), "h265": ("nvv4l2h265enc", "h265parse")}
 
 Size = tuple[int, int]
@@ -31,7 +34,7 @@ def add_outputs(draft: Draft, definition: Definition, sizes: Sequence[Size | Non
     """
     branches = [output for output in definition.outputs if isinstance(output, FileOutput | DisplayOutput)]
     if not branches:
-        draft.add("sink", "fakesink", "outputs", {"sync": False})
+        draft.add("sink", "fakesink", "outputs", PROMPT)
         return
     trunk, trunk_format = draft.tail, draft.format
     if len(branches) > 1:
@@ -43,7 +46,7 @@ def add_outputs(draft: Draft, definition: Definition, sizes: Sequence[Size | Non
         if isinstance(output, DisplayOutput):
             _add_tiles(draft, name, origin, "auto", None)
             _add_drawing(draft, name, origin)
-            draft.add(f"{name}-sink", "nveglglessink", origin, {"sync": True})
+            draft.add(f"{name}-sink", "nveglglessink", origin, {"sync": True, "async": False})
         elif output.tile == "off" or (output.tile == "auto" and len(draft.pads) == 1):
             _add_file_per_source(draft, name, origin, output, definition, sizes)
         else:
@@ -89,7 +92,7 @@ def _add_file_per_source(
         draft.format = fmt
         _add_source_picture(draft, branch, origin, _declared(output) or sizes[source_id], definition.mux.padding)
         _add_drawing(draft, branch, origin)
-        source = definition.sources[source_id].name
+        source = str(definition.sources[source_id].name)
         _add_file(draft, branch, origin, output, str(output.path_for(source)))
 
 
@@ -134,4 +137,4 @@ def _add_file(draft: Draft, name: str, origin: str, output: FileOutput, path: st
     draft.add(f"{name}-parser", parser, origin)
     fragments = {"fragment-duration": FRAGMENT_MS, "fragment-mode": FIRST_MOOV_THEN_FINALISE}
     draft.add(f"{name}-mp4", "mp4mux", origin, fragments)
-    draft.add(f"{name}-sink", "filesink", origin, {"location": path, "sync": False, "buffer-mode": UNBUFFERED})
+    draft.add(f"{name}-sink", "filesink", origin, {"location": path, "buffer-mode": UNBUFFERED, **PROMPT})

@@ -54,8 +54,8 @@ def mux_pads(count: int, failed: frozenset[int]) -> dict[int, int]:
 def build_graph(definition: Definition, facts: Facts) -> Graph:
     """The graph of a definition.
 
-    Sources feed the stream mux; the stages follow in order, each with the converter that its caps need; operators sit on
-    the last stage, where the metadata is final; then one branch per output.
+    Sources feed the stream mux; the stages follow in order, each with the converter that its caps need; operators sit
+    on the last stage, where the metadata is final; then one branch per output.
     """
     pads = mux_pads(len(definition.sources), facts.failed)
     size = mux_size(definition, facts)
@@ -96,9 +96,9 @@ def _add_sources(draft: Draft, definition: Definition, size: tuple[int, int], fa
     for source_id in draft.pads:
         source = definition.sources[source_id]
         name = source_node(source_id)
-        draft.add(
-            name, "nvurisrcbin", f"sources.{source_id}", _source_properties(source, source_id), {"uri"}, link=False
-        )
+        secret = {"uri"} if source.username or source.password else set()
+        properties = _source_properties(source, source_id)
+        draft.add(name, "nvurisrcbin", f"sources.{source_id}", properties, secret, link=False)
         draft.graph.link(name, MUX, target_pad="sink_%u")
     draft.tail, draft.format = MUX, ""
 
@@ -149,7 +149,7 @@ def _infer_properties(stage: InferStage) -> dict[str, PropertyValue]:
         "unique-id": stage.unique_id,
         "on-error": stage.on_error,
         "batch-size": stage.batch_size,
-        "labels": ",".join(stage.labels) if isinstance(stage.labels, tuple) else stage.labels and str(stage.labels),
+        "labels": _labels(stage),
         "layout": _declared(stage.layout),
         "letterbox": _declared(stage.letterbox),
         "color": _declared(stage.color),
@@ -160,6 +160,13 @@ def _infer_properties(stage: InferStage) -> dict[str, PropertyValue]:
         "classes": ",".join(str(item) for item in stage.classes) if stage.classes else None,
     }
     return {key: value for key, value in declared.items() if value is not None}
+
+
+def _labels(stage: InferStage) -> str | None:
+    """A path, or names with commas between them."""
+    if stage.labels is None:
+        return None
+    return ",".join(stage.labels) if isinstance(stage.labels, tuple) else str(stage.labels)
 
 
 def _declared(value: str) -> str | None:
@@ -191,9 +198,7 @@ def _add_operators(draft: Draft, definition: Definition) -> None:
             "padding": definition.mux.padding,
             "report": "@report",
         }
-        draft.graph.attach(
-            Attachment(draft.tail, f"events-{index}", "pipelines.operators.events:EventWriter", params)
-        )
+        draft.graph.attach(Attachment(draft.tail, f"events-{index}", "pipelines.operators.events:EventWriter", params))
     params = {"counts": "@counts", "report": "@report"}
     draft.graph.attach(Attachment(draft.tail, "counter", "pipelines.operators.counters:Counter", params))
     draft.draw = next((stage for stage in definition.stages if isinstance(stage, DrawStage)), None)

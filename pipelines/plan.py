@@ -66,5 +66,5 @@ def open_runner(plan: Plan) -> Runner:
         assembly = Assembly(None, plan.graph)
     else:
         assembly = assemble(plan.graph, plan.runtime, {"counts": counts, "report": report})
-    failed = {i for i, facts in enumerate(plan.sources) if facts.error}
+    failed = frozenset(i for i, facts in enumerate(plan.sources) if facts.error)
     return Runner(assembly, statuses, counts, mux_pads(len(statuses), failed), plan.definition.runtime, inbox)

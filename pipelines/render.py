@@ -42,7 +42,8 @@ def as_dot(graph: Graph, stand_ins: Collection[str]) -> str:
     lines = [f"digraph {_quoted(graph.name)} {{", "  rankdir=LR; node [shape=box, fontname=sans];"]
     for node in graph.nodes.values():
         style = ", style=dashed" if node.factory in stand_ins else ""
-        lines.append(f"  {_quoted(node.name)} [label={_quoted(f'{node.name}\\n{node.factory}')}{style}];")
+        label = _quoted(node.name + r"\n" + node.factory)
+        lines.append(f"  {_quoted(node.name)} [label={label}{style}];")
     for link in graph.links:
         caps = _caps(graph, link).strip()
         label = f" [label={_quoted(caps)}]" if caps else ""

@@ -100,7 +100,9 @@ class Runner:
     def dropped(self, source_id: int) -> int:
         """Frames of a live source that were dropped because the pipeline was behind."""
         element = self._element(source_node(source_id)) if source_id in self.pads else None
-        return int(element.get_property("frames-dropped")) if _has(element, "frames-dropped") else 0
+        if element is None or element.find_property("frames-dropped") is None:
+            return 0
+        return int(element.get_property("frames-dropped"))
 
     def inference_counts(self) -> dict[str, dict[str, int]]:
         """Counters of each inference element, by stage name."""
@@ -277,7 +279,7 @@ class Runner:
         threading.Thread(target=end, name=f"end-{source_node(source_id)}", daemon=True).start()
 
     def _shut_down(self, watch: BusWatch) -> None:
-        """To NULL in bounded time, then close operators. """
+        """To NULL in bounded time, then close operators."""
         done = threading.Event()
 
         def to_null() -> None:
@@ -317,10 +319,6 @@ class Runner:
 
     def _names(self, *states: SourceState) -> list[str]:
         return [f"'{s.source.name}'" for s in self.statuses if s.state in states]
-
-
-def _has(element: Any, name: str) -> bool:
-    return element is not None and element.find_property(name) is not None
 
 
 def _ended_early(status: SourceStatus, count: SourceCount) -> bool:

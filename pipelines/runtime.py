@@ -39,8 +39,8 @@ class Runtime:
         """One line for the log and `gstorch doctor`."""
         if not self.portable and not self.stand_ins:
             return "DeepStream runtime: NVIDIA's pyservicemaker and elements"
-        api = "portable pyservicemaker" if self.portable else "NVIDIA's pyservicemaker"
-        return f"{'portable' if self.portable else 'mixed'} runtime: {api}; stand-ins: {', '.join(sorted(self.stand_ins))}"
+        kind, api = ("portable", "portable") if self.portable else ("mixed", "NVIDIA's")
+        return f"{kind} runtime: {api} pyservicemaker; stand-ins: {', '.join(sorted(self.stand_ins))}"
 
 
 def deepstream_available() -> bool:

@@ -1,0 +1,27 @@
+"""Shared by all tests: where the real clips are, and the portable pyservicemaker under its public name."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of the real clips and models; tests that need it are skipped, visibly, where it is absent."""
+    folder = Path(os.environ.get("GSTORCH_SHARED_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"real data not found at {folder} (set GSTORCH_SHARED_DATA)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pyservicemaker() -> object:
+    """The portable pyservicemaker, importable by operators as on a DeepStream machine."""
+    return sys.modules.setdefault("pyservicemaker", importlib.import_module("elements.portable.pyservicemaker"))

@@ -1,0 +1,104 @@
+"""Definition to graph. The golden files in golden/ are what `gstorch explain` would print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.branches import canvas_size, grid
+from pipelines.builder import Facts, build_graph, mux_pads, mux_size
+from pipelines.definition import Definition, definition_from_mapping
+from pipelines.render import as_text
+
+GOLDEN = Path(__file__).parent / "golden"
+BASE = Path("/videos")
+STAGES = [{"infer": {"model": "m.onnx", "confidence": 0.4}}, {"track": {}}, {"draw": {}}]
+STAND_INS = frozenset({"nvstreammux", "nvtracker"})
+
+
+@pytest.fixture(autouse=True)
+def model_file(monkeypatch):
+    """The loader checks that named files are there; these definitions name none that is."""
+    monkeypatch.setattr(Path, "exists", lambda self: True)
+    monkeypatch.setattr(Path, "is_file", lambda self: True)
+
+
+def definition(**keys) -> Definition:
+    return definition_from_mapping({"pipeline": "p", "sources": ["a.mp4"], **keys}, BASE)
+
+
+CASES = {
+    "one-file": (
+        definition,
+        {"outputs": [{"file": {"path": "o.mp4"}}, {"events": {"path": "e.jsonl"}}]},
+        ((768, 432),),
+    ),
+    "two-files-tiled": (
+        definition,
+        {"sources": ["a.mp4", "b.mp4"], "outputs": [{"file": {"path": "o.mp4"}}]},
+        ((1280, 720), (720, 1280)),
+    ),
+    "file-per-source": (
+        definition,
+        {"sources": ["a.mp4", "b.mp4"], "outputs": [{"file": {"path": "out-{source}.mp4", "tile": "off"}}]},
+        ((1280, 720), (427, 241)),
+    ),
+    "camera": (
+        definition,
+        {
+            "sources": [{"uri": "rtsp://cam/1", "username": "u", "password": "secret"}],
+            "outputs": [{"events": {"path": "-"}}],
+        },
+        (None,),
+    ),
+    "two-videos": (
+        definition,
+        {"outputs": [{"file": {"path": "o.mp4"}}, {"display": {}}]},
+        ((640, 360),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_graph_equals_the_golden_one(name):
+    make, keys, sizes = CASES[name]
+    text = as_text(build_graph(make(stages=STAGES, **keys), Facts(sizes, stand_ins=STAND_INS)), STAND_INS) + "\n"
+    assert "secret" not in text
+    assert text == (GOLDEN / f"{name}.txt").read_text()
+
+
+def test_the_mux_holds_every_source_and_is_even():
+    d = definition(sources=["a.mp4", "b.mp4", "c.mp4"])
+    assert mux_size(d, Facts(((1281, 720), (720, 1279), (4000, 4000)), failed=frozenset({2}))) == (1282, 1280)
+    assert mux_size(d, Facts(((640, 360), None, None))) == (1920, 1080)
+    assert mux_size(definition(mux={"width": 800, "height": 600}), Facts(((640, 360),))) == (800, 600)
+
+
+def test_sources_that_cannot_be_opened_take_no_pad():
+    assert mux_pads(4, frozenset({1})) == {0: 0, 2: 1, 3: 2}
+
+
+def test_files_share_a_batch_so_that_every_core_has_a_frame():
+    d = definition()
+    assert build_graph(d, Facts(((640, 360),), workers=4)).nodes["mux"].properties["batch-size"] == 4
+    camera = definition(sources=["rtsp://cam/1"])
+    assert build_graph(camera, Facts((None,), workers=4)).nodes["mux"].properties["batch-size"] == 1
+
+
+def test_nvidias_tracker_gets_its_library_and_the_stand_in_does_not():
+    d = definition(stages=STAGES)
+    real = build_graph(d, Facts(((640, 360),))).nodes["track"].properties
+    assert real["ll-lib-file"].endswith("libnvds_nvmultiobjecttracker.so")
+    assert "ll-lib-file" not in build_graph(d, Facts(((640, 360),), stand_ins=STAND_INS)).nodes["track"].properties
+
+
+@pytest.mark.parametrize(("sources", "rows_columns"), [(1, (1, 1)), (2, (1, 2)), (3, (2, 2)), (5, (2, 3)), (9, (3, 3))])
+def test_automatic_grid(sources, rows_columns):
+    assert grid("auto", sources) == rows_columns
+
+
+def test_the_canvas_keeps_the_shape_of_its_tiles():
+    assert canvas_size((1280, 720), 2, 2) == (1920, 1080)
+    assert canvas_size((1280, 1280), 1, 2) == (1920, 960)
+    assert canvas_size((320, 240), 1, 2) == (640, 240)
