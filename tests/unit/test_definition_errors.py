@@ -193,14 +193,12 @@ def test_override_of_a_secret_is_not_in_messages(valid: Path) -> None:
 
 # --- anything else ----------------------------------------------------------------------------------------------------
 
-WORDS = st.sampled_from(
-    """
-    pipeline sources mux stages outputs runtime infer track draw node file events display null uri name model path
-    timeout width labels classes properties factory reconnect door.mp4 rtsp://u:p@h/a 40ms 40 0.5 true no ~ - : , [ ]
-    { } & * << ? | > ' " # % @ ! !!int &a *a ${A} ${B:-1} ${ $$ --- ... \\ 010 1:30 0x10 1e999 .nan é 中
-    """.split()
-    + ["\t", "\x00", "\u2028"]
-)
+TOKENS = """
+pipeline sources mux stages outputs runtime infer track draw node file events display null uri name model path
+timeout width labels classes properties factory reconnect door.mp4 rtsp://u:p@h/a 40ms 40 0.5 true no ~ - : , [ ]
+{ } & * << ? | > ' " # % @ ! !!int &a *a ${A} ${B:-1} ${ $$ --- ... \\ 010 1:30 0x10 1e999 .nan é 中
+"""
+WORDS = st.sampled_from([*TOKENS.split(), "\t", "\x00", "\u2028"])
 SPACES = st.sampled_from(["\n", "\n  ", "\n    ", "\n  - ", ": ", " ", "", ", ", "\n- "])
 YAML_ISH = st.lists(st.tuples(WORDS, SPACES).map("".join), max_size=40).map("".join)
 VALUES = st.recursive(

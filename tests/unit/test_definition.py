@@ -1,0 +1,409 @@
+"""What a definition means: defaults, names, addresses, units, variables, overrides."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import Secret, ValidationError
+
+from pipelines.definition import (
+    Definition,
+    DrawStage,
+    EventsOutput,
+    FileOutput,
+    InferStage,
+    Mux,
+    NodeStage,
+    Reconnect,
+    Runtime,
+    Source,
+    TrackStage,
+    definition_from_mapping,
+    load_definition,
+)
+
+
+def load(folder: Path, text: str, *overrides: str, **environ: str) -> Definition:
+    """Load ``text``, with ``sources`` and ``pipeline`` added where it has none."""
+    for name in ("model.onnx", "labels.txt", "tracker.yml"):
+        (folder / name).touch()
+    if "pipeline:" not in text:
+        text = f"pipeline: entrance\n{text}"
+    if "sources:" not in text:
+        text = f"sources: [door.mp4]\n{text}"
+    file = folder / "pipeline.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load_definition(file, overrides, environ)
+
+
+def infer(folder: Path, options: str) -> InferStage:
+    stage = load(folder, f"stages:\n  - infer: {{model: model.onnx, {options}}}").stages[0]
+    assert isinstance(stage, InferStage)
+    return stage
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+def test_example_of_the_design(tmp_path: Path) -> None:
+    text = """
+pipeline: entrance
+sources:
+  - {name: door, uri: clips/door.mp4}
+  - name: yard
+    uri: rtsp://192.0.2.10/stream1
+    username: ${YARD_USER}
+    password: ${YARD_PASSWORD}
+mux: {width: 1280, height: 720, timeout: 40ms}
+stages:
+  - infer: {model: model.onnx, task: detect, confidence: 0.4}
+  - track: {config: tracker.yml}
+  - draw: {}
+outputs:
+  - file: {path: out/entrance.mp4, tile: auto}
+  - events: {path: out/entrance.jsonl}
+"""
+    definition = load(tmp_path, text, YARD_USER="me", YARD_PASSWORD="p@ss")
+    door, yard = definition.sources
+    assert (definition.pipeline, door.name, yard.name) == ("entrance", "door", "yard")
+    assert yard.gst_uri.get_secret_value() == "rtsp://me:p%40ss@192.0.2.10/stream1"
+    assert definition.mux == Mux(width=1280, height=720)
+    assert definition.mux.timeout == 0.04
+    assert definition.stages == (
+        InferStage(model=tmp_path / "model.onnx", confidence=0.4, name="infer", unique_id=1),
+        TrackStage(config=tmp_path / "tracker.yml"),
+        DrawStage(),
+    )
+    assert definition.outputs == (
+        FileOutput(path=tmp_path / "out/entrance.mp4"),
+        EventsOutput(path=tmp_path / "out/entrance.jsonl"),
+    )
+
+
+def test_defaults(tmp_path: Path) -> None:
+    definition = load(tmp_path, "")
+    assert (definition.stages, definition.outputs) == ((), ())
+    mux, runtime, source = definition.mux, definition.runtime, definition.sources[0]
+    assert (mux.width, mux.height, mux.batch_size, mux.live) == (None, None, None, None)
+    assert (mux.timeout, mux.padding) == (0.04, True)
+    assert (runtime.prefer, runtime.stop_timeout, runtime.stall_timeout) == ("auto", 8.0, 30.0)
+    assert runtime.on_source_error == "continue"
+    assert (source.latency, source.timeout, source.loop) == (0.1, 10.0, False)
+    assert source.reconnect == Reconnect(delay="1s", max_delay="30s", attempts=-1)
+    stage = infer(tmp_path, "")
+    assert (stage.confidence, stage.iou, stage.interval, stage.device) == (0.25, 0.45, 0, "auto")
+    assert (stage.batch_size, stage.pad, stage.input_size, stage.labels, stage.classes) == (None,) * 5
+
+
+def test_a_key_without_options_means_the_defaults(tmp_path: Path) -> None:
+    definition = load(tmp_path, "mux:\nruntime:\nstages:\n  - draw:\noutputs:\n  - display:\n  - null:\n")
+    assert (definition.mux, definition.runtime) == (Mux(), Runtime())
+    assert definition.stages == (DrawStage(),)
+    assert [output.KEY for output in definition.outputs] == ["display", "null"]
+
+
+def test_definitions_cannot_be_changed(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError):
+        load(tmp_path, "").mux.width = 640  # type: ignore[misc]
+
+
+def test_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_bytes("\ufeffpipeline: entrance\r\nsources:\r\n  - door.mp4\r\n".encode())
+    assert load_definition(file).sources[0].location == str(tmp_path / "door.mp4")
+
+
+def test_merge_keys_and_aliases(tmp_path: Path) -> None:
+    text = """
+sources:
+  - &camera {uri: rtsp://192.0.2.1/a, latency: 200ms, reconnect: &patient {max_delay: 5m}}
+  - {<<: *camera, uri: rtsp://192.0.2.2/a}
+  - {<<: [{timeout: 1m}, *camera], uri: rtsp://192.0.2.3/a, latency: 1s, reconnect: *patient}
+"""
+    sources = load(tmp_path, text).sources
+    assert [s.location[7:16] for s in sources] == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    assert [s.latency for s in sources] == [0.2, 0.2, 1.0]
+    assert [s.timeout for s in sources] == [10.0, 10.0, 60.0]
+    assert [s.reconnect.max_delay for s in sources] == [300.0] * 3
+
+
+# --- text and units ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["no", "on", "1:30", "010", "1.50", "1e5", "true", "0x1F", "東門", "بوابة", "a b"])
+def test_text_is_what_was_typed(tmp_path: Path, name: str) -> None:
+    definition = load(tmp_path, f"pipeline: {name}\nsources: [{{uri: rtsp://h/a, name: {name}, password: {name}}}]")
+    source = definition.sources[0]
+    assert source.password is not None
+    assert (definition.pipeline, source.name, source.password.get_secret_value()) == (name, name, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("40ms", 0.04),
+        ("10s", 10.0),
+        ("1m30s", 90.0),
+        ("2h", 7200.0),
+        ("1.5s", 1.5),
+        ("5min", 300.0),
+        ("250us", 0.00025),
+    ],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert Mux(timeout=text).timeout == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("text", "rate"), [("4M", 4_000_000), ("800k", 800_000), ("2.5M", 2_500_000)])
+def test_bit_rates(text: str, rate: int) -> None:
+    assert FileOutput(path="a.mp4", bitrate=text).bitrate == rate
+
+
+def test_tiles() -> None:
+    assert [FileOutput(path="a.mp4", tile=tile).tile for tile in ("auto", "off", "2x3")] == ["auto", "off", (2, 3)]
+
+
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("uri", "location", "gst_uri"),
+    [
+        ("clips/door.mp4", "<here>/clips/door.mp4", "file://<here>/clips/door.mp4"),
+        ("/clips/door.mp4", "/clips/door.mp4", "file:///clips/door.mp4"),
+        ("~/a b#1%20?.mp4", "<here>/~/a b#1%20?.mp4", "file://<here>/~/a%20b%231%2520%3F.mp4"),
+        ("東門.mp4", "<here>/東門.mp4", "file://<here>/%E6%9D%B1%E9%96%80.mp4"),
+        ("file:///a%20b%23.mp4", "/a b#.mp4", "file:///a%20b%23.mp4"),
+        ("file://clips/a%20b.mp4", "<here>/clips/a b.mp4", "file://<here>/clips/a%20b.mp4"),
+        ("file://../a.mp4", "<here>/../a.mp4", "file://<here>/../a.mp4"),
+        ("file://localhost/a.mp4", "/a.mp4", "file:///a.mp4"),
+        ("FILE:///a.mp4", "/a.mp4", "file:///a.mp4"),
+        ("rtsp:/a.mp4", "<here>/rtsp:/a.mp4", "file://<here>/rtsp%3A/a.mp4"),
+        ("http://h/a.mp4", "http://h/a.mp4", "http://h/a.mp4"),
+        ("rtsp://h:8554/a?b=c", "rtsp://h:8554/a?b=c", "rtsp://h:8554/a?b=c"),
+        ("rtsp://u:p%40s@h/a", "rtsp://h/a", "rtsp://u:p%40s@h/a"),
+        ("rtsp://u:p@s@h/a", "rtsp://h/a", "rtsp://u:p%40s@h/a"),
+        ("rtsp://u@h/a@b", "rtsp://h/a@b", "rtsp://u@h/a@b"),
+        ("rtsp://h:554/a?to=b@c", "rtsp://h:554/a?to=b@c", "rtsp://h:554/a?to=b@c"),
+        ("rtsp://[2001:db8::1]/a@b", "rtsp://[2001:db8::1]/a@b", "rtsp://[2001:db8::1]/a@b"),
+        ("http://h/?user=u&pwd=x&c=1", "http://h/?user=***&pwd=***&c=1", "http://h/?user=u&pwd=x&c=1"),
+    ],
+)
+def test_addresses(tmp_path: Path, uri: str, location: str, gst_uri: str) -> None:
+    source = definition_from_mapping({"pipeline": "x", "sources": [uri]}, tmp_path).sources[0]
+    assert source.location == location.replace("<here>", str(tmp_path))
+    assert source.gst_uri.get_secret_value() == gst_uri.replace("<here>", str(tmp_path))
+
+
+def test_credentials_in_keys_are_encoded() -> None:
+    source = Source(uri="rtsp://192.0.2.1:554/a", username="me@home", password="p:/?#[]@%40 ü")
+    assert source.gst_uri.get_secret_value() == (
+        "rtsp://me%40home:p%3A%2F%3F%23%5B%5D%40%2540%20%C3%BC@192.0.2.1:554/a"
+    )
+
+
+@pytest.mark.parametrize(
+    ("uri", "kind", "live"),
+    [
+        ("a.mp4", "file", False),
+        ("http://h/a.mp4", "http", False),
+        ("RTSP://h/a", "rtsp", True),
+        ("rtsps://h", "rtsp", True),
+    ],
+)
+def test_kinds(uri: str, kind: str, live: bool) -> None:
+    source = Source(uri=uri)
+    assert (source.kind, source.live) == (kind, live)
+
+
+def test_secrets_are_not_printed(tmp_path: Path) -> None:
+    text = """
+sources:
+  - rtsp://u:hunter2@h/a
+  - {uri: rtsp://h/b, username: u, password: hunter2}
+  - {uri: "${CAMERA}"}
+  - http://h/c?user=u&password=hunter2
+stages:
+  - node: {factory: rtspclientsink, properties: {location: "rtsp://h/${KEY}"}}
+"""
+    definition = load(tmp_path, text, CAMERA="rtsp://u:hunter2@h/d", KEY="hunter2")
+    assert "hunter2" not in repr(definition) + str(definition) + "".join(s.location for s in definition.sources)
+
+
+def test_names_of_sources(tmp_path: Path) -> None:
+    text = """
+sources:
+  - a/clip.mp4
+  - b/clip.avi
+  - {uri: c/door.mp4, name: clip-2}
+  - rtsp://u:p@192.0.2.10:8554/stream
+  - rtsp://192.0.2.10/stream2
+  - http://example.com/v/%C3%BC.mp4?x=1
+  - http://example.com/live
+  - file:///a%20b.mp4
+  - 東門.mp4
+"""
+    assert [source.name for source in load(tmp_path, text).sources] == [
+        "clip",
+        "clip-3",
+        "clip-2",
+        "192.0.2.10",
+        "192.0.2.10-2",
+        "ü",
+        "example.com",
+        "a b",
+        "東門",
+    ]
+
+
+# --- stages and outputs -----------------------------------------------------------------------------------------------
+
+
+def test_options_of_infer(tmp_path: Path) -> None:
+    stage = infer(
+        tmp_path, "labels: [person, 2], classes: [person, 2, '2'], input_size: 640x384, pad: 114, device: cuda:1"
+    )
+    assert stage.labels == ("person", "2")
+    assert stage.classes == ("person", 2, "2")
+    assert (stage.input_size, stage.pad, stage.device) == ((640, 384), 9, "cuda:1")
+    assert infer(tmp_path, "labels: labels.txt, input_size: 640").labels == tmp_path / "labels.txt"
+    assert infer(tmp_path, "input_size: 640").input_size == (640, 640)
+    assert infer(tmp_path, "input_size: auto, pad: auto, batch_size: auto").input_size is None
+
+
+def test_model_may_be_a_python_class(tmp_path: Path) -> None:
+    stage = load(tmp_path, "stages: [infer: {model: my_package.models:Plates}]").stages[0]
+    assert isinstance(stage, InferStage)
+    assert stage.model == "my_package.models:Plates"
+
+
+def test_names_and_ids_of_infer_stages(tmp_path: Path) -> None:
+    text = """
+stages:
+  - infer: {model: model.onnx}
+  - infer: {model: model.onnx, unique_id: 1}
+  - infer: {model: model.onnx, name: infer}
+"""
+    stages = [s for s in load(tmp_path, text).stages if isinstance(s, InferStage)]
+    assert [(s.name, s.unique_id) for s in stages] == [("infer-2", 2), ("infer-3", 1), ("infer", 3)]
+
+
+def test_node_properties_keep_their_type(tmp_path: Path) -> None:
+    text = """
+stages:
+  - node:
+      factory: videobalance
+      properties: {a: 1, b: 1.5, c: true, d: no, e: '1', f: "${NUMBER}", g: "${NUMBER}px"}
+"""
+    stage = load(tmp_path, text, NUMBER="7").stages[0]
+    assert isinstance(stage, NodeStage)
+    assert stage.name == "videobalance"
+    values = dict(stage.properties)
+    secrets = [values.pop("f"), values.pop("g")]
+    assert values == {"a": 1, "b": 1.5, "c": True, "d": "no", "e": "1"}
+    assert [s.get_secret_value() for s in secrets if isinstance(s, Secret)] == [7, "7px"]
+
+
+def test_outputs(tmp_path: Path) -> None:
+    text = """
+outputs:
+  - file: {path: "out/{source}.mp4", tile: off, bitrate: 2M}
+  - events: {path: "-"}
+"""
+    file, events = load(tmp_path, text).outputs
+    assert isinstance(file, FileOutput)
+    assert file.path_for("東門") == tmp_path / "out/東門.mp4"
+    assert isinstance(events, EventsOutput)
+    assert events.to_stdout
+    assert events.path == Path("-")
+
+
+# --- environment ------------------------------------------------------------------------------------------------------
+
+
+def test_variables(tmp_path: Path) -> None:
+    text = """
+pipeline: ${SITE}-${GATE:-north}-$$5-$x
+mux:
+  width: ${WIDTH}
+  height: "${HEIGHT:-720}"
+  batch_size: ${EMPTY:-4}
+sources:
+  - {uri: rtsp://h/a, username: "${EMPTY}", password: "${WIDTH}"}
+"""
+    definition = load(tmp_path, text, SITE="${GATE}", WIDTH="1280", EMPTY="")
+    assert definition.pipeline == "${GATE}-north-$5-$x"
+    assert (definition.mux.width, definition.mux.height, definition.mux.batch_size) == (1280, 720, 4)
+    source = definition.sources[0]
+    assert source.username is None
+    assert source.password is not None
+    assert source.password.get_secret_value() == "1280"
+
+
+# --- overrides --------------------------------------------------------------------------------------------------------
+
+OVERRIDABLE = """
+sources:
+  - clips/door.mp4
+  - {name: cam.1, uri: rtsp://192.0.2.10/a}
+stages:
+  - infer: {model: model.onnx}
+  - draw:
+outputs:
+  - events: {path: a.jsonl}
+"""
+
+
+def test_overrides(tmp_path: Path) -> None:
+    definition = load(
+        tmp_path,
+        OVERRIDABLE,
+        "pipeline=exit: north #1",
+        "mux.width=640",
+        "mux.height=480",
+        "sources.door.loop=true",
+        "sources[1].reconnect.delay=2s",
+        "sources.cam.1.uri=clips/*.mp4",
+        "sources.cam.1.password=${PW}",
+        "stages.infer.confidence=0.5",
+        "stages.infer.classes=[person, 2]",
+        "stages.draw.boxes=false",
+        'outputs.events.path="-"',
+        "runtime={stop_timeout: 3s}",
+        PW="7",
+    )
+    door, camera = definition.sources
+    assert definition.pipeline == "exit: north #1"
+    assert definition.mux == Mux(width=640, height=480)
+    assert (door.name, door.loop, door.location) == ("door", True, str(tmp_path / "clips/door.mp4"))
+    assert (camera.reconnect.delay, camera.location) == (2.0, str(tmp_path / "clips/*.mp4"))
+    assert camera.password is not None
+    assert camera.password.get_secret_value() == "7"
+    stage, draw = definition.stages
+    assert isinstance(stage, InferStage)
+    assert (stage.confidence, stage.classes) == (0.5, ("person", 2))
+    assert draw == DrawStage(boxes=False)
+    assert definition.outputs == (EventsOutput(path="-"),)
+    assert definition.runtime.stop_timeout == 3.0
+
+
+def test_an_override_replaces_what_was_wrong(tmp_path: Path) -> None:
+    text = "sources: [{uri: '${CAMERA}', latency: 5, reconnect: {delays: 1}}]"
+    definition = load(tmp_path, text, "sources.0={uri: a.mp4}")
+    assert definition.sources[0].name == "a"
+
+
+# --- without a file ---------------------------------------------------------------------------------------------------
+
+
+def test_a_mapping_is_taken_as_it_is(tmp_path: Path) -> None:
+    data = {
+        "pipeline": "true",
+        "sources": ["${HOME}/$$.mp4", {"uri": Path("b.mp4")}],
+        "mux": {"width": 640, "padding": False},
+        "stages": [{"node": {"factory": "queue", "properties": {"max-size-buffers": 2}}}],
+        "outputs": [{"events": {"path": "-"}}],
+    }
+    definition = definition_from_mapping(data, tmp_path, ["mux.height=480"])
+    assert definition.pipeline == "true"
+    assert [s.location for s in definition.sources] == [str(tmp_path / "${HOME}/$$.mp4"), str(tmp_path / "b.mp4")]
+    assert definition.mux == Mux(width=640, height=480, padding=False)
