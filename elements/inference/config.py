@@ -71,7 +71,9 @@ class ModelConfig:
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> ModelConfig:
-        """A config from plain values, as YAML gives them. Dashes in keys count as underscores; ``model`` is ``path``.
+        """A config from plain values, as YAML gives them.
+
+        Dashes in keys count as underscores, ``model`` is ``path``, and ``auto`` or null leaves the default.
 
         Raises:
             ModelError: for an unknown key, a missing path or a value out of range.
@@ -84,10 +86,11 @@ class ModelConfig:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 raise ModelError(f"unknown key '{key}'" + (f": did you mean '{near[0]}'?" if near else ""))
-            values[name] = value
+            if value is not None and value != "auto":
+                values[name] = value
         if not values.get("path"):
             raise ModelError("no model is given: set model-path (or 'model' in the config file) to a model file")
-        if values.get("input_size") is not None:
+        if "input_size" in values:
             values["input_size"] = parse_size(values["input_size"])
         if "classes" in values:
             values["classes"] = tuple(parse_list(values["classes"]))

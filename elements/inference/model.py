@@ -220,13 +220,18 @@ def open_model(config: ModelConfig) -> Model:
         ModelError: if the path is neither.
     """
     path = config.path
-    if _OWN_CLASS.fullmatch(path) and not Path(path).exists():
+    if is_class_path(path):
         return _own_model(config)
     if Path(path).suffix.lower() != ".onnx":
         raise ModelError(
             f"model '{path}': only .onnx files can be loaded here, or a class of your own (package.module:Class)"
         )
     return DetectionModel(config)
+
+
+def is_class_path(path: str) -> bool:
+    """Whether ``path`` is of the form ``package.module:Class`` and not the name of a file that is there."""
+    return bool(_OWN_CLASS.fullmatch(path)) and not Path(path).exists()
 
 
 def _own_model(config: ModelConfig) -> Model:

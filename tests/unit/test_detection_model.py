@@ -291,7 +291,7 @@ def test_open_model_by_suffix_and_class(tmp_path):
     assert isinstance(open_model(ModelConfig("m.onnx")), DetectionModel)
     own = open_model(ModelConfig("elements.inference.model:DetectionModel"))
     assert isinstance(own, DetectionModel)
-    with pytest.raises(ModelError, match="only .onnx files"):
+    with pytest.raises(ModelError, match=r"only \.onnx files"):
         open_model(ModelConfig("m.pt"))
     with pytest.raises(ModelError, match="No module named 'nowhere'"):
         open_model(ModelConfig("nowhere:Model"))

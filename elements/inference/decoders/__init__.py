@@ -5,7 +5,7 @@
 | ``yolov8`` | (B, 4+C, A) | A is the number of grid cells and comes last |
 | ``yolov8-transposed`` | (B, A, 4+C) | A grid cells; ultralytics metadata, or 4 columns + one per name (80 if none) |
 | ``yolov5`` | (B, 3A, 5+C) | three rows per grid cell |
-| ``yolox`` | (B, A, 5+C) | A grid cells; no ultralytics metadata; 5 columns + one per name; centres a few units at most |
+| ``yolox`` | (B, A, 5+C) | A grid cells; no ultralytics metadata; 5 columns + one per name; centres near zero |
 | ``yolox-decoded`` | (B, A, 5+C) | the same, centres spread over the input |
 | ``end2end`` | (B, N, 6) | 6 columns, at most 1000 rows, not one per grid cell |
 

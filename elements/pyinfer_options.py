@@ -1,0 +1,137 @@
+"""pyinfer's properties, and the options that they and its configuration file give together."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from elements.base import Property
+from elements.inference.config import ModelConfig
+from elements.inference.errors import ModelError
+from elements.inference.model import is_class_path
+
+LIVE = "; may change while running"
+
+PROPERTIES = (
+    Property("model-path", str, "", "Model file, or package.module:Class for a class of your own"),
+    Property("model-engine", str, "", "The same as model-path"),
+    Property("config-file-path", str, "", "YAML file with the options of the infer stage; properties that are set win"),
+    Property("confidence-threshold", float, 0.25, f"Lowest confidence that counts{LIVE}", 0, 1),
+    Property("iou-threshold", float, 0.45, f"Overlap above which the lesser box of a class goes{LIVE}", 0, 1),
+    Property("batch-size", "uint", 0, "Most frames per run of a model that takes any number on a GPU; 0: all"),
+    Property("interval", "uint", 0, f"Frames skipped between two inferences of a source{LIVE}"),
+    Property("device", str, "auto", "auto, cpu, cuda or cuda:N; only auto falls back to the CPU"),
+    Property("unique-id", "uint", 1, "unique_component_id of the objects", 0, 2**31 - 1),
+    Property("labels", str, "", "File with one class name per line, or the names with commas between them"),
+    Property(
+        "layout", str, "auto", "Output layout: auto, yolov5, yolov8, yolov8-transposed, yolox, yolox-decoded, end2end"
+    ),
+    Property("letterbox", str, "auto", "How a frame is laid into the input: auto, center, top-left, stretch"),
+    Property("color", str, "auto", "Channel order of the input: auto, rgb, bgr"),
+    Property("scale", str, "auto", "Value range of the input: auto, 0-1, 0-255"),
+    Property("pad-value", int, -1, "Grey of the padding, 0 to 255; -1: by layout", -1, 255),
+    Property("coordinates", str, "auto", "Unit of the model's boxes: auto, pixel, normalized"),
+    Property("input-size", str, "", "Input of a model of free size: 640 or 640x384 (width x height)"),
+    Property("classes", str, "", "Names or numbers of the classes to report, with commas between them; empty: all"),
+    Property("on-error", str, "stop", "When the model fails on a frame: stop, or skip the frame and count it"),
+    Property("frames-inferred", "uint64", 0, "Frames that the model has seen", writable=False),
+    Property("frames-failed", "uint64", 0, "Frames on which the model failed (on-error=skip)", writable=False),
+    Property("nan-count", "uint64", 0, "Rows of model output left out as not finite numbers", writable=False),
+)
+
+# property -> option, where the names differ by more than dashes
+_OPTION_OF = {
+    "model-path": "model",
+    "model-engine": "model",
+    "confidence-threshold": "confidence",
+    "iou-threshold": "iou",
+    "pad-value": "pad",
+}
+_ELEMENT_OPTIONS = ("interval", "unique_id", "on_error")
+_FIXED = {"task": ("detect",), "engine": ("auto", "onnx")}  # options of the stage that leave no choice yet
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the element runs with.
+
+    Attributes:
+        model: the model and its options.
+        interval: frames skipped between two inferences of a source.
+        unique_id: component id of the objects.
+        on_error: ``stop`` or ``skip``.
+    """
+
+    model: ModelConfig
+    interval: int = 0
+    unique_id: int = 1
+    on_error: str = "stop"
+
+
+def resolve_options(values: Mapping[str, Any], user_set: set[str]) -> Options:
+    """Options from the configuration file, if any, and over it the properties that the user set.
+
+    Raises:
+        ModelError: if something is missing, unknown or out of range.
+    """
+    path = values["config-file-path"]
+    options = read_options(path) if path else {}
+    writable = [p.name for p in PROPERTIES if p.writable and p.name in user_set and p.name != "config-file-path"]
+    if {"model-path", "model-engine"} <= set(writable) and values["model-path"] != values["model-engine"]:
+        raise ModelError("model-path and model-engine name two models: set one of them")
+    for name in writable:
+        options[_OPTION_OF.get(name, name.replace("-", "_"))] = _plain(name, values[name])
+    element = {key: options.pop(key) for key in _ELEMENT_OPTIONS if key in options}
+    if element.get("on_error", "stop") not in ("stop", "skip"):
+        raise ModelError(f"on-error: '{element['on_error']}' is neither stop nor skip")
+    for key in ("interval", "unique_id"):
+        number = element.get(key, 0)
+        if not isinstance(number, int) or number < 0:
+            raise ModelError(f"{key}: '{number}' is not a whole number of 0 or more")
+    return Options(ModelConfig.from_mapping(options), **element)
+
+
+def read_options(path: str) -> dict[str, Any]:
+    """Options of a configuration file, by option name. Paths in it are relative to it.
+
+    Raises:
+        ModelError: if the file cannot be read or has an unknown key.
+    """
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ModelError(f"config-file-path '{path}': {error}") from error
+    if not isinstance(content, dict):
+        raise ModelError(f"config-file-path '{path}': expected lines like 'model: people.onnx'")
+    known = ["model", *(f.name for f in fields(ModelConfig) if f.name != "path"), *_ELEMENT_OPTIONS, *_FIXED]
+    options = {}
+    for key, value in content.items():
+        option = str(key).replace("-", "_")
+        if option not in known:
+            near = difflib.get_close_matches(option, known, n=1)
+            raise ModelError(f"{path}: unknown key '{key}'" + (f": did you mean '{near[0]}'?" if near else ""))
+        if option in _FIXED:
+            if value not in _FIXED[option]:
+                raise ModelError(f"{path}: {key}: '{value}' is not one of {', '.join(_FIXED[option])}")
+            continue
+        options[option] = value
+    folder = Path(path).parent
+    if isinstance(options.get("model"), str) and not is_class_path(options["model"]):
+        options["model"] = str(folder / options["model"])
+    if isinstance(options.get("labels"), str):
+        options["labels"] = str(folder / options["labels"])
+    return options
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A property's value as the option wants it."""
+    if name == "pad-value" and value < 0:
+        return None
+    if name == "labels" and value and "," in value and not Path(value).exists():
+        return [label.strip() for label in value.split(",")]
+    return None if value == "" else value
