@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from pipelines.definition import Definition, DefinitionError, load_definition
-from pipelines.runner import EXIT_REJECTED
+from pipelines.outcome import EXIT_REJECTED
 
 stdout = Console()
 stderr = Console(stderr=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from app.common import DefinitionPath, Overrides, fail, load_or_exit
-from pipelines.runner import EXIT_FAILED
+from pipelines.outcome import EXIT_FAILED
 
 
 def explain(

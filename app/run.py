@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.common import Overrides, fail, load_or_exit, reject, set_up_logging, stderr
-from app.progress import progress
-from app.summary import summarise, table
 from pipelines.definition import Definition, DefinitionError, definition_from_mapping
-from pipelines.runner import EXIT_FAILED, EXIT_REJECTED, Runner
+from pipelines.outcome import EXIT_FAILED, EXIT_REJECTED
+
+if TYPE_CHECKING:
+    from pipelines.runner import Runner
 
 Targets = Annotated[
     list[str],
@@ -77,6 +78,8 @@ def _mapping(sources: list[str], options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(definition: Definition, quiet: bool, as_json: bool) -> Runner:
+    from app.progress import progress
+    from app.summary import summarise, table
     from pipelines.assemble import AssemblyError
     from pipelines.plan import make_plan, open_runner
     from pipelines.runtime import RuntimeUnavailableError

@@ -6,10 +6,7 @@ import queue
 from dataclasses import dataclass, field
 from typing import Any
 
-import gi
-
-gi.require_version("Gst", "1.0")
-from gi.repository import Gst  # noqa: E402
+from elements.base import Gst
 
 
 @dataclass(frozen=True, slots=True)

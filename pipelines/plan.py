@@ -11,6 +11,7 @@ from pipelines.builder import Facts, build_graph, mux_pads
 from pipelines.bus import BusEvent, Inbox
 from pipelines.definition import Definition
 from pipelines.graph import Graph
+from pipelines.outcome import SourceCount
 from pipelines.runner import Runner
 from pipelines.runtime import Runtime, load_runtime
 from pipelines.sources import SourceFacts, SourceState, SourceStatus, survey
@@ -50,8 +51,6 @@ def open_runner(plan: Plan) -> Runner:
     Raises:
         AssemblyError: if an element or link cannot be made here.
     """
-    from pipelines.operators.counters import SourceCount
-
     inbox: Inbox = queue.SimpleQueue()
     counts = [SourceCount() for _ in plan.sources]
     statuses = [

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gi.repository import Gst
-
+from elements.base import Gst
 from pipelines.assemble import Assembly
 from pipelines.builder import MUX, source_node
 from pipelines.bus import BusEvent, BusWatch, Inbox
 from pipelines.definition import Runtime as RuntimeOptions
-from pipelines.operators.counters import SourceCount
+from pipelines.outcome import EXIT_COMPLETE, EXIT_FAILED, EXIT_PARTIAL, Outcome, SourceCount
 from pipelines.sources import ENDED, SourceState, SourceStatus
 
 log = logging.getLogger("gstorch.runner")
@@ -30,23 +29,6 @@ TRUNCATED_SLACK_SHARE = 0.05
 
 INFERENCE_COUNTERS = ("frames-inferred", "frames-failed", "nan-count")
 
-EXIT_COMPLETE, EXIT_FAILED, EXIT_REJECTED, EXIT_PARTIAL = 0, 1, 2, 3
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How a run ended. ``error`` and ``trace`` tell why it failed as a whole.
-
-    ``stuck``: the pipeline would not stop; leave the process with ``os._exit``.
-    """
-
-    error: str = ""
-    trace: str = ""
-    interrupted: bool = False
-    stuck: bool = False
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    first_result_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -154,6 +136,8 @@ class Runner:
     def _handle(self, event: BusEvent) -> bool:
         """Act on one event; True ends the run."""
         if event.kind == "eos":
+            for source_id in self.pads:
+                self._end(source_id)
             return True
         if event.kind == "signal":
             return self._on_signal(event)
@@ -173,7 +157,7 @@ class Runner:
     def _on_element_message(self, event: BusEvent, source_id: int | None) -> None:
         if event.name == "stream-eos":
             source_id = next((s for s, pad in self.pads.items() if pad == event.fields["stream-id"]), None)
-            if source_id is not None and self.statuses[source_id].state not in ENDED:
+            if source_id is not None:
                 self._end(source_id)
         elif source_id is None:
             return
@@ -185,7 +169,10 @@ class Runner:
             self._change(source_id, SourceState.FAILED, "gave up reconnecting")
 
     def _end(self, source_id: int) -> None:
+        """The mux has seen the end of a source: of a file this is right, of a camera it is a loss."""
         status = self.statuses[source_id]
+        if status.state in ENDED:
+            return
         if self._stop_deadline is not None:
             self._change(source_id, SourceState.STOPPED, "")
         else:

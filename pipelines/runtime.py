@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-import gi
-
-gi.require_version("Gst", "1.0")
-from gi.repository import Gst  # noqa: E402
+from elements.base import Gst
 
 log = logging.getLogger("gstorch.runtime")
 
@@ -60,9 +57,6 @@ def load_runtime(prefer: str = "auto") -> Runtime:
     Raises:
         RuntimeUnavailableError: if ``deepstream`` is asked for and not installed.
     """
-    from elements.portable.register import register_stand_ins
-    from elements.pyinfer import register as register_pyinfer
-
     deepstream = prefer != "portable" and deepstream_available()
     if prefer == "deepstream" and not deepstream:
         raise RuntimeUnavailableError(
@@ -71,6 +65,10 @@ def load_runtime(prefer: str = "auto") -> Runtime:
         )
     hide_loader_stubs()
     Gst.init(None)
+    # element classes can only be made once GStreamer is initialised
+    from elements.portable.register import register_stand_ins
+    from elements.pyinfer import register as register_pyinfer
+
     stand_ins = register_stand_ins()
     register_pyinfer()
     if deepstream:

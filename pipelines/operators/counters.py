@@ -3,34 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Any
 
 from elements.metadata.writer import UNTRACKED_OBJECT_ID
 from pipelines.operators.base import Operator, Report
-
-
-@dataclass(slots=True)
-class SourceCount:
-    """Running totals of one source. ``position`` is its newest timestamp in seconds of stream time."""
-
-    frames: int = 0
-    objects: int = 0
-    tracks: set[int] = field(default_factory=set)
-    position: float = 0.0
-    first_frame_at: float | None = None
-    last_frame_at: float | None = None
-
-    def elapsed(self) -> float:
-        """Seconds of wall time between the first and the newest frame."""
-        if self.first_frame_at is None or self.last_frame_at is None:
-            return 0.0
-        return self.last_frame_at - self.first_frame_at
-
-    def rate(self) -> float:
-        """Frames per second since the first frame."""
-        elapsed = self.elapsed()
-        return (self.frames - 1) / elapsed if elapsed > 0 else 0.0
+from pipelines.outcome import SourceCount
 
 
 class Counter(Operator):
