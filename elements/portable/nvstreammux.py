@@ -236,6 +236,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
             while self._running and not (self._newly_ended() or self._batch_ready()):
                 deadline = self._batcher.deadline()
                 self._frames_came.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+                self._room_came.notify_all()  # a source that ended or is late leaves its share of the batch to others
             if not self._running:
                 return False
             chosen: list[Any] = self._batcher.take(time.monotonic()) if self._batch_ready() else []
