@@ -21,8 +21,8 @@ from elements.base import (
     sink_and_src,
 )
 from elements.portable.carrier import writable_batch
-from elements.portable.events import PAD_DELETED, STREAM_EOS, STREAM_RESET, parse_stream_event
 from elements.portable.meta import CLOCK_TIME_NONE, FrameMeta
+from elements.portable.stream_events import ended_stream
 from elements.portable.tracking.config import NOMINAL_FPS, TrackerConfig, TrackerConfigError, load_tracker_config
 
 if TYPE_CHECKING:
@@ -30,16 +30,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gstorch.tracker")
 
-# tracking-id-reset-mode
-_NEW_IDS_AFTER_RESET = 1
-_RESTART_AFTER_EOS = 2
+_RESTART_AFTER_EOS = 2  # bit of tracking-id-reset-mode
 
 
 class NvTracker(PropertyTable, GstBase.BaseTransform):
     """Tracks the objects of each source and writes ids in place.
 
     ``ll-lib-file`` names NVIDIA's library and has no effect: the tracker here is ByteTrack, configured by the same
-    ``ll-config-file``.
+    ``ll-config-file``. Ids are unique per source, so the key of a track is (source id, object id). A stream whose time
+    steps back gets new ids whatever ``tracking-id-reset-mode`` says.
     """
 
     __gtype_name__ = "GstorchNvTracker"
@@ -54,7 +53,7 @@ class NvTracker(PropertyTable, GstBase.BaseTransform):
         Property("compute-hw", "uint", 0, "Hardware for scaling", effect=False),
         Property("tracking-surface-type", "uint", 0, "Surface type", effect=False),
         Property("display-tracking-id", bool, True, "Append the id to the object's text"),
-        Property("tracking-id-reset-mode", "uint", 0, "1: new ids after stream reset, 2: from 1 after EOS", 0, 3),
+        Property("tracking-id-reset-mode", "uint", 0, "2 or 3: ids from 1 after EOS", 0, 3),
         Property("input-tensor-meta", bool, False, "Use tensor metadata", effect=False),
         Property("tensor-meta-gie-id", "uint", 0, "Unit whose tensors to use", effect=False),
         Property("user-meta-pool-size", "uint", 32, "Size of the user metadata pool", effect=False),
@@ -99,9 +98,9 @@ class NvTracker(PropertyTable, GstBase.BaseTransform):
 
     @guarded(False)
     def do_sink_event(self, event: Gst.Event) -> bool:
-        parsed = parse_stream_event(event)
-        if parsed:
-            self._stream_changed(*parsed)
+        ended = ended_stream(event)
+        if ended is not None:
+            self._end_stream(ended)
         elif event.type == Gst.EventType.FLUSH_STOP:
             for source in self._sources.values():
                 source.forget()
@@ -128,16 +127,12 @@ class NvTracker(PropertyTable, GstBase.BaseTransform):
         self._times[frame.pad_index] = time_s
         return time_s
 
-    def _stream_changed(self, kind: str, pad_index: int) -> None:
-        """Drop the state of a stream that ended or, if wished, began anew. Ids go on unless they are to restart."""
-        mode = self.values["tracking-id-reset-mode"]
-        ended = kind in (STREAM_EOS, PAD_DELETED)
-        if not ended and not (kind == STREAM_RESET and mode & _NEW_IDS_AFTER_RESET):
-            return
+    def _end_stream(self, pad_index: int) -> None:
+        """Drop the stream's tracks. Ids go on counting if it comes back, unless they are to restart."""
         source = self._sources.pop(pad_index, None)
         self._times.pop(pad_index, None)
         if source is not None:
-            restart = ended and mode & _RESTART_AFTER_EOS
+            restart = self.values["tracking-id-reset-mode"] & _RESTART_AFTER_EOS
             self._first_ids[pad_index] = 1 if restart else source.tracker.next_id
 
     def _load_config(self) -> TrackerConfig:

@@ -8,9 +8,9 @@ from gi.repository import GLib
 
 from elements.base import GObject, Gst, caps
 from elements.portable.carrier import batch_of, new_batch_buffer
-from elements.portable.events import PAD_DELETED, STREAM_EOS, STREAM_RESET, stream_event
 from elements.portable.meta import BatchMeta, FrameMeta, ObjectMeta
 from elements.portable.nvtracker import NvTracker
+from elements.portable.stream_events import stream_eos
 
 CAPS = "video/x-raw(memory:NVMM), format=NV12, width=640, height=360, framerate=10/1"
 TIMEOUT = 5 * Gst.SECOND
@@ -115,22 +115,31 @@ def test_classes_that_are_not_operated_on_pass_untouched(harness: Callable[..., 
 
 def test_stream_end_drops_its_tracks_and_the_event_goes_on(harness: Callable[..., Harness]) -> None:
     box = (10, 20, 50, 100)
-    for mode, kind, expected in ((0, STREAM_EOS, 2), (2, STREAM_EOS, 1), (3, PAD_DELETED, 1), (1, STREAM_RESET, 2)):
+    for mode, expected in ((0, 2), (2, 1), (3, 1)):
         tracker = harness(tracking_id_reset_mode=mode)
         tracker.push(frame(0, box), frame(0, box, pad=1))
         assert ids(tracker.push(frame(1, box), frame(1, box, pad=1))) == [[1], [1]]
-        tracker.sink.send_event(stream_event(kind, 0))
-        assert tracker.events[-1].get_structure().get_name() == kind
+        tracker.sink.send_event(stream_eos(0))
+        assert tracker.events[-1].type == Gst.EventType.CUSTOM_DOWNSTREAM
         assert ids(tracker.push(frame(2, box), frame(2, box, pad=1))) == [[], [1]]
-        assert ids(tracker.push(frame(3, box), frame(3, box, pad=1))) == [[expected], [1]], (mode, kind)
+        assert ids(tracker.push(frame(3, box), frame(3, box, pad=1))) == [[expected], [1]], mode
 
 
-def test_a_reset_that_is_not_to_renew_ids_keeps_them(harness: Callable[..., Harness]) -> None:
+def test_time_that_steps_back_begins_new_tracks(harness: Callable[..., Harness]) -> None:
+    box = (10, 20, 50, 100)
+    assert ids(harness().push(*(frame(n, box) for n in (8, 9, 0, 1)))) == [[], [1], [], [2]]
+
+
+def test_a_flush_forgets_tracks(harness: Callable[..., Harness]) -> None:
     box = (10, 20, 50, 100)
     tracker = harness()
     tracker.push(frame(0, box), frame(1, box))
-    tracker.sink.send_event(stream_event(STREAM_RESET, 0))
-    assert ids(tracker.push(frame(2, box))) == [[1]]
+    tracker.sink.send_event(Gst.Event.new_flush_start())
+    tracker.sink.send_event(Gst.Event.new_flush_stop(False))
+    segment = Gst.Segment()
+    segment.init(Gst.Format.TIME)
+    tracker.sink.send_event(Gst.Event.new_segment(segment))
+    assert ids(tracker.push(frame(2, box), frame(3, box))) == [[], [2]]
 
 
 def test_frames_without_a_timestamp_count_at_30_per_second(harness: Callable[..., Harness]) -> None:
@@ -145,7 +154,10 @@ def test_configuration_errors_stop_the_start(tmp_path) -> None:
     bad = tmp_path / "bad.yml"
     bad.write_text("%YAML:1.0\nTargetManagement:\n  probationAge: soon\n")
     for properties, text in (
-        ({"ll_config_file": str(bad)}, f"{bad}:3: TargetManagement.probationAge = soon: a whole number from 0 is needed"),
+        (
+            {"ll_config_file": str(bad)},
+            f"{bad}:3: TargetManagement.probationAge = soon: a whole number from 0 is needed",
+        ),
         ({"ll_config_file": "a.yml;b.yml"}, "name one"),
         ({"operate_on_class_ids": "0,2"}, 'operate-on-class-ids="0,2"'),
     ):

@@ -19,13 +19,18 @@ _TEXT_SIZE, _TEXT_RISE = 10, 20  # DeepStream's label: Serif 10, white on black,
 
 @dataclass(slots=True)
 class _Look:
-    """What a predicted object takes over from the last object that its track had."""
+    """What predicted objects of a track look like: the style of its first object, words and angle of its last.
+
+    Copies, because what the objects hold is changed downstream (scaled by a tiler, for example).
+    """
 
     class_id: int
-    label: str
     unique_component_id: int
     rect: osd.Rect
     text: osd.TextParams
+    label: str = ""
+    words: str = ""
+    angle: float = 0.0
 
 
 class SourceObjects:
@@ -81,9 +86,11 @@ class SourceObjects:
             item.object_id = new_id
             item.tracker_confidence = _TRACKER_CONFIDENCE
             item.tracker_box = _left_top_size(box)
-            self._looks[new_id] = _Look(
-                item.class_id, item.label, item.unique_component_id, copy.copy(item.rect), copy.copy(item.text)
-            )
+            look = self._looks.get(new_id)
+            if look is None:
+                look = _Look(item.class_id, item.unique_component_id, copy.copy(item.rect), copy.copy(item.text))
+                self._looks[new_id] = look
+            look.label, look.words, look.angle = item.label, item.text.display_text, item.rect.rotation_angle
             self._write_text(item)
         dropped = {id(item) for item in mine} - kept
         if dropped:
@@ -110,6 +117,7 @@ class SourceObjects:
                 tracker_box=_left_top_size(box),
             )
             item.rect.left, item.rect.top, item.rect.width, item.rect.height = item.tracker_box
+            item.rect.rotation_angle, item.text.display_text = look.angle, look.words
             if _clip(item.rect, frame):
                 self._write_text(item)
                 frame.objects.append(item)

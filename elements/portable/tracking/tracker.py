@@ -25,7 +25,8 @@ UNCONFIRMED = 0
 # occluded person; at 30/s the noise of the detector's boxes dominates it, most of all at low frame rates.
 _MOTION_RATE = 10.0
 _LONGEST_GAP_S = 10.0  # after a longer silence nothing can be told about where a target went
-_SAME_TIME_S = 1e-6  # two frames of one timestamp: the library wants time to advance
+_SAME_TIME_S = 1e-6  # between frames of one timestamp: the library wants time to advance
+_STEP_BACK_S = 1e-3  # more than that is another recording
 
 
 @dataclass(slots=True)
@@ -124,7 +125,7 @@ class SourceTracker:
 
     def _advance(self, time_s: float) -> tuple[float, float]:
         """Move the clock; return it and the seconds since the last inferred frame."""
-        if self._time is not None and not 0 <= time_s - self._time <= _LONGEST_GAP_S:
+        if self._time is not None and not -_STEP_BACK_S <= time_s - self._time <= _LONGEST_GAP_S:
             self.clear()
         if self._time is None:
             self._time = time_s
