@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pipelines.definition.problems import KeyPath, Place, Problem, format_path, redact
 
 _LONGEST_SHOWN = 60
+_NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -55,6 +57,30 @@ class Document:
             except (KeyError, IndexError, TypeError):
                 return None
         return value
+
+    def map_values(self, function: Callable[[KeyPath, Any], Any]) -> None:
+        """Replace every value that is no list and no mapping by ``function(path, value)``."""
+
+        def walk(value: Any, path: KeyPath) -> Any:
+            if isinstance(value, dict):
+                return {key: walk(item, (*path, key)) for key, item in value.items()}
+            if isinstance(value, list):
+                return [walk(item, (*path, index)) for index, item in enumerate(value)]
+            return function(path, value)
+
+        self.data = walk(self.data, ())
+
+    def refuse_control_characters(self) -> None:
+        """Turn text that no name, path or address can hold into problems."""
+
+        def check(path: KeyPath, value: Any) -> Any:
+            odd = _NOT_TEXT.search(value) if isinstance(value, str) else None
+            if odd is None:
+                return value
+            self.problem(path, f"holds U+{ord(odd[0]):04X}, which is not text", "remove it")
+            return None
+
+        self.map_values(check)
 
     def replace(self, path: KeyPath, fragment: Document) -> None:
         """Put another document's data at ``path`` (whose parent exists), with its places."""

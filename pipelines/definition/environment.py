@@ -18,17 +18,13 @@ def substitute(document: Document, environ: Mapping[str, str]) -> None:
     A scalar that is one variable and nothing else may become a number or a boolean, or no value when it is empty; all
     other text stays text. Missing variables become problems of the document.
     """
-    document.data = _substitute(document, document.data, (), environ)
 
+    def expand(path: KeyPath, value: object) -> object:
+        if isinstance(value, Scalar) and "$" in value:
+            return _expand(document, value, path, environ)
+        return value
 
-def _substitute(document: Document, value: object, path: KeyPath, environ: Mapping[str, str]) -> object:
-    if isinstance(value, dict):
-        return {key: _substitute(document, item, (*path, key), environ) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_substitute(document, item, (*path, index), environ) for index, item in enumerate(value)]
-    if isinstance(value, Scalar) and "$" in value:
-        return _expand(document, value, path, environ)
-    return value
+    document.map_values(expand)
 
 
 def _expand(document: Document, scalar: Scalar, path: KeyPath, environ: Mapping[str, str]) -> Scalar | None:

@@ -114,6 +114,7 @@ def _finish(
         raise DefinitionError(document.problems)
     apply_overrides(document, overrides)
     substitute(document, os.environ if environ is None else environ)
+    document.refuse_control_characters()
     definition = None
     try:
         definition = Definition.model_validate(document.data, context=context)

@@ -35,6 +35,8 @@ def _check_uri(uri: str) -> str:
         near = difflib.get_close_matches(scheme, ("rtsp", "http", "https", "file"), 1)
         hint = f"did you mean '{near[0]}://'?" if near else "use file, rtsp, http, https or a plain path"
         raise wrong("has an unknown scheme", hint)
+    if scheme == "file" and "%00" in uri:
+        raise wrong("holds a zero byte ('%00')", "remove it")
     if scheme and uri.endswith("://"):
         raise wrong("has nothing after the scheme", "write the whole address")
     return uri

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import yaml
@@ -23,7 +22,6 @@ MAX_VALUES = 20_000
 MAX_DEPTH = 50
 """Most levels of lists and mappings in each other."""
 
-_NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _KNOWN_TAGS = {
     ScalarNode: BaseResolver.DEFAULT_SCALAR_TAG,
     SequenceNode: BaseResolver.DEFAULT_SEQUENCE_TAG,
@@ -111,7 +109,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> Definiti
     message, hint = next(((message, hint) for part, message, hint in _SYNTAX if part in found), unknown)
     if mark is None:
         return _error(file, None, None, message, hint)
-    if error.context == "while parsing a flow mapping" and "${" in text.splitlines()[mark.line]:
+    if error.context == "while parsing a flow mapping" and text[: mark.index + 1].endswith("${"):
         hint = "put '${VAR}' in quotes inside { }"
     elif "while parsing a flow" in found and error.context_mark is not None:
         hint = f"the bracket is in line {error.context_mark.line + 1}"
@@ -156,7 +154,8 @@ class _Builder:
             self.result.problem(path, f"YAML tags like '{node.tag}' are not supported", "remove it")
             return None
         if isinstance(node, ScalarNode):
-            return self.scalar(node, path)
+            scalar = Scalar(node.value, plain=node.style is None)
+            return None if scalar.null else scalar
         self.open.append(id(node))
         try:
             if isinstance(node, SequenceNode):
@@ -164,14 +163,6 @@ class _Builder:
             return {key.value: self.value(value, (*path, key.value)) for key, value in self.items(node, path)}
         finally:
             self.open.pop()
-
-    def scalar(self, node: ScalarNode, path: KeyPath) -> Scalar | None:
-        odd = _NOT_TEXT.search(node.value)
-        if odd:
-            self.result.problem(path, f"holds U+{ord(odd[0]):04X}, which is not text", "remove it")
-            return None
-        scalar = Scalar(node.value, plain=node.style is None)
-        return None if scalar.null else scalar
 
     def items(self, node: Node, path: KeyPath) -> list[tuple[ScalarNode, Node]]:
         """Keys and values of a mapping, with the mappings that ``<<`` names merged in below its own."""

@@ -260,7 +260,7 @@ sources:
 
 def test_options_of_infer(tmp_path: Path) -> None:
     stage = infer(
-        tmp_path, "labels: [person, 2], classes: [person, 2, '2'], input_size: 640x384, pad: 114, device: cuda:1"
+        tmp_path, "labels: [person, 2], classes: [person, 2, '2'], input_size: 640x384, pad: 9, device: cuda:1"
     )
     assert stage.labels == ("person", "2")
     assert stage.classes == ("person", 2, "2")
