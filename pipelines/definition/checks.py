@@ -96,13 +96,19 @@ def _check_stage(document: Document, path: KeyPath, stage: Stage, catalog: Catal
 
 
 def _check_file(document: Document, key: KeyPath, file: object) -> None:
-    if not isinstance(file, Path) or file.is_file():
+    if not isinstance(file, Path):
         return
     shown = document.shown(key)
-    if file.is_dir():
-        document.problem(key, f"{shown} is a folder", "write the path of a file in it")
+    try:
+        if file.is_file():
+            return
+        if file.is_dir():
+            document.problem(key, f"{shown} is a folder", "write the path of a file in it")
+            return
+        siblings = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
+    except OSError as error:
+        document.problem(key, f"{shown} cannot be read: {error.strerror}")
         return
-    siblings = [p.name for p in file.parent.iterdir() if p.is_file()] if file.parent.is_dir() else []
     near = did_you_mean(file.name, siblings, SURE)
     from_environment = "${" in document.place(key).text
     document.problem(key, f"no file {shown}", near or ("" if from_environment else f"looked in {file.parent}"))

@@ -43,18 +43,16 @@ SURE, LIKELY = 0.8, 0.6
 """How similar words must be (difflib's ratio) to be suggested."""
 
 
-def report(document: Document, error: ValidationError, base: KeyPath = ()) -> None:
-    """Add each of pydantic's errors to the problems of ``document``; ``base`` is the path of what was validated."""
+def report(document: Document, error: ValidationError) -> None:
+    """Add each of pydantic's errors to the problems of ``document``."""
     for details in error.errors(include_url=False, include_input=False):
-        _report_one(document, details, base)
+        _report_one(document, details)
 
 
-def error_path(document: Document, location: KeyPath) -> KeyPath:
+def _known_path(document: Document, location: KeyPath) -> KeyPath:
     """Pydantic's location without the parts that are in no definition (branches of unions)."""
     for length in range(len(location), 0, -1):
-        if document.at(location[: length - 1]) is not None and _has(
-            document.at(location[: length - 1]), location[length - 1]
-        ):
+        if _has(document.at(location[: length - 1]), location[length - 1]):
             return location[:length]
     return ()
 
@@ -63,10 +61,10 @@ def _has(value: Any, key: str | int) -> bool:
     return key in value if isinstance(value, Mapping) else isinstance(value, list) and isinstance(key, int)
 
 
-def _report_one(document: Document, details: ErrorDetails, base: KeyPath) -> None:
+def _report_one(document: Document, details: ErrorDetails) -> None:
     kind, context = details["type"], details.get("ctx", {})
-    location = base + tuple(details["loc"])
-    path = error_path(document, location)
+    location = details["loc"]
+    path = _known_path(document, location)
     if kind == "missing":
         document.problem(location, "is missing")
     elif kind == "extra_forbidden":

@@ -35,6 +35,7 @@ _SYNTAX = (
     ("duplicate anchor", "the same anchor ('&name') is given twice", ""),
     ("mapping values are not allowed", "a ': ' is not possible here", "quote text that has ': ', write 'key: value'"),
     ("could not find expected ':'", "a key without ':'", "write 'key: value'"),
+    ("unknown escape", "a backslash in double quotes begins an escape", "use single quotes"),
     ("cannot start any token", "text cannot start with this character", "put the text in quotes"),
     ("while scanning a quoted scalar", "a quote is not closed", ""),
     ("while parsing a flow", "a bracket is not closed before this, or a ',' is missing", ""),

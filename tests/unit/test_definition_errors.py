@@ -79,6 +79,12 @@ def test_file_that_is_too_large(tmp_path: Path) -> None:
     assert problems_of(file) == [f"{file}: is larger than 1 MiB (is it a pipeline definition?)"]
 
 
+def test_name_that_no_file_can_have(valid: Path) -> None:
+    assert problems_of(valid, f"stages.0.infer.model={'x' * 300}") == [
+        f"--set stages.0.infer.model: stages[0].infer.model: '{'x' * 59}…' cannot be read: File name too long"
+    ]
+
+
 # --- --set ------------------------------------------------------------------------------------------------------------
 
 
