@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from elements.base import Property
-from elements.inference.config import ModelConfig
+from elements.inference.config import ModelConfig, parse_list
 from elements.inference.errors import ModelError
 from elements.inference.model import is_class_path
 
@@ -27,7 +27,7 @@ PROPERTIES = (
     Property("interval", "uint", 0, f"Frames skipped between two inferences of a source{LIVE}"),
     Property("device", str, "auto", "auto, cpu, cuda or cuda:N; only auto falls back to the CPU"),
     Property("unique-id", "uint", 1, "unique_component_id of the objects", 0, 2**31 - 1),
-    Property("labels", str, "", "File with one class name per line, or the names with commas between them"),
+    Property("labels", str, "", "File with one class name per line, or the names with commas (one name: 'person,')"),
     Property(
         "layout", str, "auto", "Output layout: auto, yolov5, yolov8, yolov8-transposed, yolox, yolox-decoded, end2end"
     ),
@@ -133,5 +133,5 @@ def _plain(name: str, value: Any) -> Any:
     if name == "pad-value" and value < 0:
         return None
     if name == "labels" and value and "," in value and not Path(value).exists():
-        return [label.strip() for label in value.split(",")]
+        return parse_list(value)
     return None if value == "" else value

@@ -182,6 +182,15 @@ def test_options_from_a_file(model_path, tmp_path):
         assert run.out[0].frames[0].objects == []
 
 
+@pytest.mark.parametrize("as_file", [True, False])
+def test_labels_from_a_file_or_a_list(tmp_path, as_file):
+    (tmp_path / "labels.txt").write_text("rot\ngrün\nblau\n")
+    path = save(finder("yolov8", (320, 320)), tmp_path / "finder.onnx")
+    with Harness(model_path=path, labels=str(tmp_path / "labels.txt") if as_file else "rot, grün, blau") as run:
+        run.push(batch(0))
+        assert run.out[0].frames[0].objects[0].label == "rot"
+
+
 def test_a_failing_model_stops_with_source_frame_and_trace():
     with Harness(model_path=OWN) as run:
         assert run.push(batch(5)) == Gst.FlowReturn.OK
