@@ -1,0 +1,164 @@
+"""Trains the demo detector on generated scenes and exports it to ONNX.
+
+    python -m tools.train_demo_detector OUT_DIR --minutes 8 --workers 14 --device cuda
+
+Rendering, training and evaluation share the time limit. OUT_DIR gets `street.onnx` (renewed every two minutes) and `report.json`.
+"""
+
+import argparse
+import copy
+import json
+import math
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tools.detector.augment import augment
+from tools.detector.evaluate import evaluate, render_tests
+from tools.detector.export import export
+from tools.detector.loss import detection_loss
+from tools.detector.network import Detector, Exported, cells
+from tools.detector.pictures import LONG, MAX_OBJECTS, SHORT, PictureFactory
+from tools.scenes import CLASSES
+
+SHAPES = ((SHORT, LONG), (LONG, SHORT))
+
+
+@dataclass
+class Pool:
+    """The newest pictures of one shape, on the training device; old ones are replaced."""
+
+    shape: tuple[int, int]
+    capacity: int
+    device: torch.device
+    size: int = 0
+    written: int = 0
+    pictures: Tensor = field(init=False)
+    rows: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pictures = torch.zeros(self.capacity, *self.shape, 3, dtype=torch.uint8, device=self.device)
+        self.rows = torch.zeros(self.capacity, MAX_OBJECTS, 6, device=self.device)
+
+    def add(self, pictures: np.ndarray, rows: np.ndarray) -> None:
+        """Stores a chunk of pictures (N, H, W, 3) and rows (N, MAX_OBJECTS, 6)."""
+        places = torch.arange(self.written, self.written + len(pictures), device=self.device) % self.capacity
+        self.pictures[places] = torch.from_numpy(pictures).to(self.device)
+        self.rows[places] = torch.from_numpy(rows).to(self.device)
+        self.written += len(pictures)
+        self.size = min(self.written, self.capacity)
+
+    def sample(self, count: int) -> tuple[Tensor, Tensor]:
+        """Random pictures (count, 3, H, W) in 0..1 and their rows."""
+        picked = torch.randint(self.size, (count,), device=self.device)
+        return self.pictures[picked].permute(0, 3, 1, 2).float() / 255, self.rows[picked]
+
+
+class Average:
+    """Exponential moving average of a network, which generalises better than the last step."""
+
+    def __init__(self, model: Detector) -> None:
+        self.model = copy.deepcopy(model).eval()
+        self._steps = 0
+
+    @torch.no_grad()
+    def update(self, model: Detector) -> None:
+        """Moves the average towards `model`."""
+        self._steps += 1
+        decay = 0.9995 * (1 - math.exp(-self._steps / 1000))
+        for mine, theirs in zip(self.model.state_dict().values(), model.state_dict().values(), strict=True):
+            if mine.dtype.is_floating_point:
+                mine.lerp_(theirs.detach(), 1 - decay)
+
+
+def learning_rate(progress: float) -> float:
+    """Factor for training progress 0..1: short warm-up, then half a cosine."""
+    return min(progress / 0.02, 1.0) * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * progress)))
+
+
+def train(out: Path, minutes: float, workers: int, device: torch.device, batch: int, capacity: int, started: float) -> tuple[Detector, dict[str, float]]:
+    """Trains until `minutes` after `started` (time.monotonic); returns the averaged network and counts."""
+    model = Detector(len(CLASSES)).to(device, memory_format=torch.channels_last)
+    average = Average(model)
+    decayed = [p for p in model.parameters() if p.ndim > 1]
+    plain = [p for p in model.parameters() if p.ndim <= 1]
+    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.02}, {"params": plain, "weight_decay": 0.0}], lr=2e-3)
+    pools = {shape: Pool(shape, capacity, device) for shape in SHAPES}
+    grids = {shape: cells(*shape, device) for shape in SHAPES}
+    steps, noted, saved = 0, time.monotonic(), time.monotonic()
+    with PictureFactory(workers, seed=1) as factory:
+        begun = 0.0
+        while time.monotonic() - started < minutes * 60:
+            waiting = min(pool.size for pool in pools.values()) < min(batch * 4, capacity)
+            while (chunk := factory.take(timeout=1.0 if waiting else 0.001)) is not None:
+                pools[chunk[0].shape[1:3]].add(*chunk)
+                if waiting or time.monotonic() - noted > 5:
+                    break
+            if waiting:
+                continue
+            begun = begun or time.monotonic()
+            progress = (time.monotonic() - begun) / (started + minutes * 60 - begun)
+            for group in optimiser.param_groups:
+                group["lr"] = 2e-3 * learning_rate(progress)
+            shape = SHAPES[steps % 2]
+            pictures, rows = augment(*pools[shape].sample(batch))
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                raw = model(pictures.contiguous(memory_format=torch.channels_last))
+            loss, parts = detection_loss(raw, *grids[shape], rows[..., :4], rows[..., 4].long(), rows[..., 5] > 0)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
+            optimiser.step()
+            average.update(model)
+            steps += 1
+            if time.monotonic() - noted > 10:
+                noted = time.monotonic()
+                rendered = sum(pool.written for pool in pools.values())
+                print(f"{noted - started:6.0f} s  step {steps}  box {parts['box']:.3f}  score {parts['score']:.3f}  rendered {rendered}", flush=True)
+            if time.monotonic() - saved > 120:
+                saved = time.monotonic()
+                export(average.model, out / "street.onnx")
+    rendered = sum(pool.written for pool in pools.values())
+    return average.model, {"steps": steps, "rendered": rendered, "training_s": round(time.monotonic() - begun)}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line entry; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Train the demo detector on generated scenes.")
+    parser.add_argument("out", type=Path, help="folder for street.onnx and report.json")
+    parser.add_argument("--minutes", type=float, default=8.0, help="time for rendering and training; evaluation comes after")
+    parser.add_argument("--workers", type=int, default=14, help="rendering processes")
+    parser.add_argument("--device", default="cuda", help="torch device")
+    parser.add_argument("--batch", type=int, default=64, help="pictures per step")
+    parser.add_argument("--capacity", type=int, default=30_000, help="pictures of each shape kept on the device (0.74 MB each)")
+    parser.add_argument("--test-scenes", type=int, default=30, help="unseen scenes per orientation in the evaluation")
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    device = torch.device(options.device)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    torch.manual_seed(0)
+    model, counts = train(options.out, options.minutes, options.workers, device, options.batch, options.capacity, started)
+    export(model, options.out / "street.onnx")
+    print(f"trained: {counts}", flush=True)
+    exported = Exported(model).eval()
+
+    def infer(images: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            return exported(torch.from_numpy(images).to(device)).cpu().numpy()
+
+    tests = render_tests(options.test_scenes, options.workers)
+    precision = {name: evaluate(infer, pictures) for name, pictures in tests.items()}
+    report = {**counts, "test_scenes": options.test_scenes, "map50": precision}
+    (options.out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(report), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
