@@ -1,0 +1,44 @@
+"""What nvurisrcbin's properties mean to rtspsrc."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from elements.base import Gst
+from elements.portable.source_properties import RTP_TRANSPORTS
+
+_SCHEMES = ("rtsp", "rtsps", "rtspt", "rtspu", "rtsph")
+_TCP = 4
+
+
+def is_rtsp(uri: str) -> bool:
+    """Whether rtspsrc reads the URI."""
+    return uri.partition(":")[0] in _SCHEMES
+
+
+def set_up_rtspsrc(
+    source: Gst.Element, values: Mapping[str, Any], user_set: Collection[str], credentials: tuple[str, str]
+) -> None:
+    """Apply nvurisrcbin's property values, and (user, password). RTP goes over TCP unless the user chose a transport."""
+    chosen = int(values["select-rtp-protocol"]) if "select-rtp-protocol" in user_set else _TCP
+    source.set_property("protocols", RTP_TRANSPORTS.get(chosen, _TCP))
+    source.set_property("user-id", credentials[0] or None)
+    source.set_property("user-pw", credentials[1] or None)
+    source.set_property("buffer-mode", int(values["buffer-mode"]))
+    for name in ("latency", "udp-buffer-size", "drop-on-latency"):
+        source.set_property(name, values[name])
+
+
+def is_pushing(pad: Gst.Pad) -> bool:
+    """Whether a buffer is on its way through ``pad``, so that what follows is slow or paused."""
+    idle: list[bool] = []
+
+    def note(*_: Any) -> Gst.PadProbeReturn:
+        idle.append(True)
+        return Gst.PadProbeReturn.REMOVE
+
+    probe = pad.add_probe(Gst.PadProbeType.IDLE, note)  # called at once when nothing is being pushed
+    if not idle:
+        pad.remove_probe(probe)
+    return not idle
