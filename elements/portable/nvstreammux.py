@@ -150,6 +150,8 @@ class NvStreamMux(PropertyTable, Gst.Element):
                 source = self._pads.pop(pad.get_name(), None)
                 if source:
                     source.ended = source.removed = source.flushing = True
+                if source and source.announced:
+                    self._batcher.inputs.remove(source)
                 self._room_came.notify_all()
                 self._frames_came.notify()
         pad.set_active(False)
@@ -228,10 +230,14 @@ class NvStreamMux(PropertyTable, Gst.Element):
         output = MuxOutput(self, self._output, self.values)
         while self._step(output):
             pass
+        with self._lock:
+            if self._flow == Gst.FlowReturn.OK:
+                self._flow = Gst.FlowReturn.FLUSHING if not self._running else Gst.FlowReturn.ERROR
+            self._room_came.notify_all()
 
     @guarded(False)
     def _step(self, output: MuxOutput) -> bool:
-        """Wait for a batch or the end of a source, and push it. False when there is nothing more to do."""
+        """Wait for the end of a source or a batch, and push it. False when there is nothing more to do."""
         with self._lock:
             while self._running and not (self._newly_ended() or self._batch_ready()):
                 deadline = self._batcher.deadline()
@@ -239,15 +245,14 @@ class NvStreamMux(PropertyTable, Gst.Element):
                 self._room_came.notify_all()  # a source that ended or is late leaves its share of the batch to others
             if not self._running:
                 return False
-            chosen: list[Any] = self._batcher.take(time.monotonic()) if self._batch_ready() else []
-            ended = self._newly_ended()
+            ended = self._newly_ended()  # their last frames were pushed in an earlier step
+            chosen: list[Any] = [] if ended else self._batcher.take(time.monotonic())
             self._room_came.notify_all()
+        self._announce(ended, output)
         flow = output.push(chosen) if chosen else Gst.FlowReturn.OK
         if flow != Gst.FlowReturn.OK:
             self._fail(flow)
-            return False
-        self._announce(ended, output)
-        return True
+        return bool(flow == Gst.FlowReturn.OK)
 
     def _sources(self) -> list[Source]:
         return self._batcher.inputs  # type: ignore[return-value]
@@ -277,7 +282,6 @@ class NvStreamMux(PropertyTable, Gst.Element):
         """Downstream refused a batch: sources get the same answer from now on."""
         with self._lock:
             self._flow = flow
-            self._room_came.notify_all()
         if flow in (Gst.FlowReturn.NOT_NEGOTIATED, Gst.FlowReturn.NOT_LINKED):
             caps = self._output.get_current_caps()
             text = f"{self.get_name()}: the next element took no batch ({flow.value_nick})"
