@@ -2,7 +2,8 @@
 
     python -m tools.train_demo_detector OUT_DIR --minutes 8 --workers 14 --device cuda
 
-Rendering, training and evaluation share the time limit. OUT_DIR gets `street.onnx` (renewed every two minutes) and `report.json`.
+Rendering, training and evaluation share the time limit. OUT_DIR gets `street.onnx` and `street.pt`
+(renewed every two minutes) and `report.json`.
 """
 
 import argparse
@@ -25,6 +26,9 @@ from tools.detector.loss import detection_loss
 from tools.detector.network import Detector, Exported, cells
 from tools.detector.pictures import LONG, MAX_OBJECTS, SHORT, PictureFactory
 from tools.scenes import CLASSES
+
+CHUNKS_PER_STEP = 4
+"""Most chunks of new pictures taken in before a step, so that fast renderers don't hold up training."""
 
 SHAPES = ((SHORT, LONG), (LONG, SHORT))
 
@@ -95,10 +99,11 @@ def train(out: Path, minutes: float, workers: int, device: torch.device, batch: 
         begun = 0.0
         while time.monotonic() - started < minutes * 60:
             waiting = min(pool.size for pool in pools.values()) < min(batch * 4, capacity)
-            while (chunk := factory.take(timeout=1.0 if waiting else 0.001)) is not None:
-                pools[chunk[0].shape[1:3]].add(*chunk)
-                if waiting or time.monotonic() - noted > 5:
+            for _ in range(CHUNKS_PER_STEP):
+                chunk = factory.take(timeout=1.0 if waiting else 0.0005)
+                if chunk is None:
                     break
+                pools[chunk[0].shape[1:3]].add(*chunk)
             if waiting:
                 continue
             begun = begun or time.monotonic()
@@ -122,6 +127,7 @@ def train(out: Path, minutes: float, workers: int, device: torch.device, batch: 
                 print(f"{noted - started:6.0f} s  step {steps}  box {parts['box']:.3f}  score {parts['score']:.3f}  rendered {rendered}", flush=True)
             if time.monotonic() - saved > 120:
                 saved = time.monotonic()
+                torch.save(average.model.state_dict(), out / "street.pt")
                 export(average.model, out / "street.onnx")
     rendered = sum(pool.written for pool in pools.values())
     return average.model, {"steps": steps, "rendered": rendered, "training_s": round(time.monotonic() - begun)}
@@ -142,8 +148,10 @@ def main(arguments: list[str] | None = None) -> int:
     started = time.monotonic()
     device = torch.device(options.device)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
     torch.manual_seed(0)
     model, counts = train(options.out, options.minutes, options.workers, device, options.batch, options.capacity, started)
+    torch.save(model.state_dict(), options.out / "street.pt")
     export(model, options.out / "street.onnx")
     print(f"trained: {counts}", flush=True)
     exported = Exported(model).eval()
