@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import elements  # noqa: F401  before anything loads GStreamer: see elements/__init__.py
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
