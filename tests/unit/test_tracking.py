@@ -61,8 +61,13 @@ def test_a_person_gets_an_id_at_the_third_detection_at_30_frames_per_second() ->
     assert ids_over(source(), every(1 / 30, 5), walker()) == [[], [], [1], [1], [1]]
 
 
-def test_and_at_the_second_one_at_10_frames_per_second() -> None:
-    assert ids_over(source(), every(0.1, 4), walker()) == [[], [1], [1], [1]]
+def test_and_at_the_second_one_at_15_frames_per_second() -> None:
+    assert ids_over(source(), every(1 / 15, 4), walker()) == [[], [1], [1], [1]]
+
+
+def test_a_frame_of_a_tenth_of_a_second_fills_the_probation_age() -> None:
+    late = lambda time_s: walker()(time_s) if time_s >= 0.2 else []  # noqa: E731
+    assert ids_over(source(), every(0.1, 4), late) == [[], [], [1], [1]]
 
 
 def test_probation_of_zero_keeps_the_first_detection() -> None:
@@ -70,20 +75,20 @@ def test_probation_of_zero_keeps_the_first_detection() -> None:
 
 
 def test_a_detection_of_one_frame_never_gets_an_id() -> None:
-    flash = lambda time_s: walker()(time_s) if time_s == 0.1 else []  # noqa: E731
-    assert ids_over(source(), every(0.1, 4), flash) == [[], [], [], []]
+    flash = lambda time_s: walker()(time_s) if time_s == 0.05 else []  # noqa: E731
+    assert ids_over(source(), every(0.05, 4), flash) == [[], [], [], []]
 
 
 def test_early_termination_age_lets_a_tentative_target_miss_frames() -> None:
-    seen = {0.0: True, 0.1: False, 0.2: True, 0.3: True}
-    flicker = lambda time_s: walker(0)(time_s) if seen[round(time_s, 1)] else []  # noqa: E731
-    assert ids_over(source(), every(0.1, 4), flicker) == [[], [], [], [1]]
+    seen = {0.0: True, 0.05: False, 0.1: True, 0.15: True}
+    flicker = lambda time_s: walker(0)(time_s) if seen[round(time_s, 2)] else []  # noqa: E731
+    assert ids_over(source(), every(0.05, 4), flicker) == [[], [], [], [1]]
     patient = source(early_termination_age=2, probation_age=3)
     assert len(patient.tracker._groups) == 0
-    ids_over(patient, every(0.1, 2), flicker)
+    ids_over(patient, every(0.05, 2), flicker)
     assert patient.tracker._groups  # alive after one miss
     impatient = source(early_termination_age=1, probation_age=3)
-    ids_over(impatient, every(0.1, 2), flicker)
+    ids_over(impatient, every(0.05, 2), flicker)
     assert not impatient.tracker._groups
 
 
@@ -136,7 +141,7 @@ def test_unsure_detections_continue_tracks_and_start_none() -> None:
     result = []
     for n, confidence in enumerate(confidences):
         frame = frame_of(person((100, 100, 40, 120), confidence))
-        objects.process(frame, n / 10)
+        objects.process(frame, n / 15)
         result.append([item.object_id for item in frame.objects])
     assert result == [[], [], [], [1], [1], [1]]
 

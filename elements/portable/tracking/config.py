@@ -28,7 +28,7 @@ class TrackerConfig:
 
     min_detector_confidence: float = 0.0
     tentative_detector_confidence: float = 0.2
-    probation_age: int = 2
+    probation_age: int = 3
     early_termination_age: int = 1
     max_shadow_tracking_age: int = 45
     max_targets_per_stream: int = 150
@@ -38,14 +38,13 @@ class TrackerConfig:
     min_matching_score_4_iou: float = 0.1
 
     def hits_to_confirm(self, gap_s: float) -> int:
-        """Detections in a row, ``gap_s`` seconds apart, that span the probation age; one if there is no probation.
+        """Detections in a row that fill the probation age, where each stands for ``gap_s`` seconds of stream time.
 
-        With the default age of 2: three at 30 frames/s, two (the least) at 15 frames/s and below.
+        With the default age of 3 (0.1 s): three at 30 frames/s, two at 15, one at 10 and below. On the first frame the
+        gap is not known yet (0): then as many as the age says.
         """
-        if self.probation_age == 0:
-            return 1
-        gaps = self.probation_age if gap_s <= 0 else self.probation_age / NOMINAL_FPS / gap_s
-        return 1 + min(self.probation_age, max(1, math.ceil(gaps - 0.1)))  # timestamps are rounded
+        hits = self.probation_age if gap_s <= 0 else self.probation_age / NOMINAL_FPS / gap_s
+        return min(max(1, self.probation_age), max(1, math.ceil(hits - 0.1)))  # timestamps are rounded
 
     @property
     def shadow_seconds(self) -> float:

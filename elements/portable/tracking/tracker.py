@@ -167,11 +167,12 @@ class _Group:
         # The library ends overdue targets before it associates. One gap between frames, however long, is no miss: an
         # inferred frame must have passed without the target.
         self._tracker.maximum_time_without_update = max(self.config.shadow_seconds, elapsed)
-        self._tracker.minimum_consecutive_frames = self.config.hits_to_confirm(elapsed)
+        hits = self.config.hits_to_confirm(elapsed)
+        self._tracker.minimum_consecutive_frames = hits
         self._result = self._tracker.update(detections, timestamp=time_s)
         self._keep_tentative(before)
         self._refuse_duplicates()
-        if self.config.probation_age == 0:
+        if hits == 1:
             self._confirm_new(detections)
 
     def limit(self, room: int) -> None:
@@ -202,9 +203,9 @@ class _Group:
         return found
 
     def _confirm_new(self, detections: _Boxes) -> None:
-        """The library confirms at the second detection at the earliest; without probation the first one does."""
+        """The library confirms at the second detection at the earliest; where one is enough, it is done here."""
         for target in self.targets:
-            if target.tracker_id < 0:
+            if target.tracker_id < 0 and target.time_since_update == 0:
                 target.tracker_id = self._tracker._allocate_tracker_id()
                 start = detections.index[(detections.xyxy == target.get_state_bbox()).all(axis=1)]
                 self._result.tracker_id[np.isin(self._result.index, start[:1])] = target.tracker_id
