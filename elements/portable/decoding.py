@@ -88,15 +88,13 @@ def _drop_delta_units(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeRetur
     return Gst.PadProbeReturn.DROP if delta else Gst.PadProbeReturn.OK
 
 
-def frames_to_nvmm(upright: bool = True, single_segment: bool = False) -> list[Gst.Element]:
+def frames_to_nvmm(for_source: bool) -> list[Gst.Element]:
     """The elements between a decoder and an NVMM pad, in order, neither added nor linked.
 
-    ``upright`` turns the picture as its orientation tag says. ``single_segment`` rewrites the timestamps to running
-    time, so that they keep rising over repeats and reconnections.
+    For a source, they also turn the picture as its orientation tag says, and rewrite the timestamps to running time: it
+    begins with 0 where a file's own do not (edit lists of B-frames), and keeps rising over repeats and reconnections.
     """
     elements = [make("videoconvert", qos=False), make("capsfilter", caps=f"video/x-raw, format={FRAME_FORMATS}")]
-    if upright:
-        elements.append(make("videoflip", video_direction="auto", qos=False))
-    if single_segment:
-        elements.append(make("identity", single_segment=True, silent=True))
+    if for_source:
+        elements += [make("videoflip", video_direction="auto", qos=False), make("identity", single_segment=True)]
     return [*elements, Relabel()]

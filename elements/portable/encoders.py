@@ -38,8 +38,8 @@ from elements.portable.encoder_properties import (
 _PRESETS = {1: "veryfast", 2: "faster", 3: "fast", 4: "medium", 5: "slow", 6: "slower", 7: "veryslow"}
 _SINK_CAPS = f"video/x-raw({NVMM}), format={{ I420, NV12 }}"
 
-# Frames that x264 may look ahead with tuning-info-id=1. With its threads this stays under the second that a queue holds,
-# so branches of a tee cannot wait for each other.
+# Frames that x264 may look ahead with tuning-info-id=1. With its threads this stays under the second that a queue
+# holds, so branches of a tee cannot wait for each other.
 _LOOKAHEAD = 10
 
 

@@ -54,7 +54,7 @@ def _answer_queries(pad: Gst.Pad, parent: NvUriSrcBin, query: Gst.Query) -> bool
 class NvUriSrcBin(PropertyTable, Gst.Bin):
     """Decodes one URI in software.
 
-    Inside: ``uridecodebin ! videoconvert ! capsfilter ! videoflip [! identity] [! queue] ! relabel``. All but the
+    Inside: ``uridecodebin ! videoconvert ! capsfilter ! videoflip ! identity [! queue] ! relabel``. All but the
     first stay while the source is reconnected, so the src pad and what follows never notice more than a pause.
 
     Bus messages: exactly one ERROR when the source fails for good, its text begins with the path or URI (without user
@@ -139,8 +139,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         if problem:
             self._fail(problem)
             return
-        rising = bool(self._live or self.values["file-loop"])
-        self._tail = frames_to_nvmm(single_segment=rising)
+        self._tail = frames_to_nvmm(for_source=True)
         if self.user_set & {"leaky", "max-size-buffers"}:
             self._tail.insert(-1, self._frame_queue())
         chain(self, *self._tail)

@@ -105,7 +105,7 @@ class NvV4l2Decoder(PropertyTable, Gst.Bin):
         self.init_properties()
         self._decoder: Gst.Element | None = None
         self._entry = make("identity", silent=True)
-        self._tail = frames_to_nvmm(upright=False)
+        self._tail = frames_to_nvmm(for_source=False)
         self.add(self._entry)
         chain(self, *self._tail)
         sink, src = self._entry.get_static_pad("sink"), self._tail[-1].get_static_pad("src")

@@ -20,7 +20,10 @@ def is_rtsp(uri: str) -> bool:
 def set_up_rtspsrc(
     source: Gst.Element, values: Mapping[str, Any], user_set: Collection[str], credentials: tuple[str, str]
 ) -> None:
-    """Apply nvurisrcbin's property values, and (user, password). RTP goes over TCP unless the user chose a transport."""
+    """Apply nvurisrcbin's property values and the credentials (user, password).
+
+    RTP goes over TCP unless the user chose a transport.
+    """
     chosen = int(values["select-rtp-protocol"]) if "select-rtp-protocol" in user_set else _TCP
     source.set_property("protocols", RTP_TRANSPORTS.get(chosen, _TCP))
     source.set_property("user-id", credentials[0] or None)
