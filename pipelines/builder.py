@@ -18,6 +18,7 @@ LIVE_QUEUE_FRAMES = 4
 TRACKER_LIBRARY = "/opt/nvidia/deepstream/deepstream/lib/libnvds_nvmultiobjecttracker.so"
 RTP_OVER_TCP = 4
 LEAK_OLDEST = 2
+BACKOFF_LIMIT = "gstorch-reconnect-backoff-max"  # our stand-in's own property
 
 # what the elements take at their sink pads (memory:NVMM)
 INFER_FORMATS = ("RGB",)
@@ -96,14 +97,14 @@ def _add_sources(draft: Draft, definition: Definition, size: tuple[int, int], fa
     for source_id in draft.pads:
         source = definition.sources[source_id]
         name = source_node(source_id)
-        secret = {"uri"} if source.username or source.password else set()
-        properties = _source_properties(source, source_id)
+        secret = set() if source.kind == "file" else {"uri"}
+        properties = _source_properties(source, source_id, facts)
         draft.add(name, "nvurisrcbin", f"sources.{source_id}", properties, secret, link=False)
         draft.graph.link(name, MUX, target_pad="sink_%u")
     draft.tail, draft.format = MUX, ""
 
 
-def _source_properties(source: Source, source_id: int) -> dict[str, PropertyValue]:
+def _source_properties(source: Source, source_id: int, facts: Facts) -> dict[str, PropertyValue]:
     properties: dict[str, PropertyValue] = {"uri": source.gst_uri.get_secret_value(), "source-id": source_id}
     if source.loop:
         properties["file-loop"] = True
@@ -114,6 +115,7 @@ def _source_properties(source: Source, source_id: int) -> dict[str, PropertyValu
             "rtsp-reconnect-interval": max(1, round(source.timeout)),
             "init-rtsp-reconnect-interval": max(1, round(source.timeout)),
             "rtsp-reconnect-attempts": source.reconnect.attempts,
+            **({BACKOFF_LIMIT: source.reconnect.max_delay} if "nvurisrcbin" in facts.stand_ins else {}),
             "leaky": LEAK_OLDEST,
             "max-size-buffers": LIVE_QUEUE_FRAMES,
         }
@@ -166,7 +168,9 @@ def _labels(stage: InferStage) -> str | None:
     """A path, or names with commas between them."""
     if stage.labels is None:
         return None
-    return ",".join(stage.labels) if isinstance(stage.labels, tuple) else str(stage.labels)
+    if isinstance(stage.labels, tuple):
+        return ",".join(stage.labels) + ","  # with a comma at the end one name is not taken for a path
+    return str(stage.labels)
 
 
 def _declared(value: str) -> str | None:

@@ -6,7 +6,17 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Strict, Tag, ValidationInfo, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainValidator,
+    Strict,
+    Tag,
+    ValidationInfo,
+    WithJsonSchema,
+)
 from pydantic import Secret as PydanticSecret
 
 from pipelines.definition.fields import (
@@ -31,6 +41,7 @@ PropertyValue = bool | int | float | str
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")
 _DEVICE = r"(auto|cpu|cuda(:\d+)?)"
+_RESERVED = re.compile(r"mux|track|outputs|sink|(source|output)-\d+.*|.*-(queue|convert|caps)")
 _SIZE = re.compile(r"([1-9]\d*)(?:x([1-9]\d*))?")
 
 
@@ -51,13 +62,25 @@ def _parse_labels(value: Any, info: ValidationInfo) -> Path | tuple[str, ...] | 
             raise wrong_text(
                 "needs one text per class", "write [person, car], or the path of a file with one name per line"
             )
-        return tuple(str(item) for item in value)
+        return tuple(_check_inline_label(str(item)) for item in value)
     path = as_path(value, info)
     if not isinstance(path, Path):
         raise wrong_text(
             "is neither a path nor a list", "write the path of a file with one name per line, or [person, car]"
         )
     return path
+
+
+def _check_stage_name(name: str) -> str:
+    if _RESERVED.fullmatch(name):
+        raise wrong("is a name that the pipeline's own elements have", "choose another one")
+    return name
+
+
+def _check_inline_label(name: str) -> str:
+    if "," in name:
+        raise wrong_text(f"the name '{name}' has a comma in it", "write the names into a file, one per line")
+    return name
 
 
 def _parse_device(value: Any) -> str:
@@ -95,6 +118,7 @@ def _text_or(*alternatives: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": "string"}, *alternatives]})
 
 
+StageName = Annotated[Name, AfterValidator(_check_stage_name)]
 TrackerPixels = Annotated[int, Strict(), Field(ge=32, le=16384, multiple_of=32), BeforeValidator(resolve)]
 ClassId = Annotated[int, Strict(), Field(ge=0), BeforeValidator(resolve)]
 UniqueId = Annotated[int, Strict(), Field(ge=1), BeforeValidator(resolve)]
@@ -128,11 +152,11 @@ class InferStage(OneKey):
 
     KEY: ClassVar[str] = "infer"
 
-    name: Name | None = option(None, description="Name of this stage; default: infer, infer-2 …")
+    name: StageName | None = option(None, description="Name of this stage; default: infer, infer-2 …")
     model: Model = Field(description="Path of a model file, or a Python class as package.module:Class.")
     task: Literal["detect"] = option("detect", description="What the model does.")
     engine: Literal["auto", "onnx"] = option("auto", description="What runs the model; auto: by file type.")
-    layout: Literal["auto", "yolov5", "yolov8", "yolox", "end2end"] = option(
+    layout: Literal["auto", "yolov5", "yolov8", "yolov8-transposed", "yolox", "yolox-decoded", "end2end"] = option(
         "auto", description="Layout of the model's output; auto: read from the model."
     )
     labels: Labels = option(
@@ -197,7 +221,7 @@ class NodeStage(OneKey):
     KEY: ClassVar[str] = "node"
 
     factory: Text = Field(description="Element factory, as gst-inspect-1.0 lists it.")
-    name: Name | None = option(None, description="Name of the element; default: the factory's.")
+    name: StageName | None = option(None, description="Name of the element; default: the factory's.")
     properties: dict[Text, NodeProperty] = option({}, description="Properties of the element and their values.")
 
 
