@@ -30,7 +30,8 @@ class Buffer:
         if source is None or isinstance(source, Gst.Buffer):
             self._buffer: Gst.Buffer | None = source
         else:
-            self._buffer = Gst.Buffer.new_wrapped(_bytes(source))
+            data = _bytes(source)
+            self._buffer = Gst.Buffer.new_wrapped(data) if data else Gst.Buffer.new()  # wrapping no bytes crashes
 
     @property
     def batch_size(self) -> int:

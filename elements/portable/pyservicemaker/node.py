@@ -68,8 +68,8 @@ class Node:
         return self
 
     def find(self, name: str, /) -> Object | None:
-        """What is attached under that name."""
-        return self._objects.get(name)
+        """What is attached under that name; nothing is found under an empty one."""
+        return self._objects.get(name) if name else None
 
     def __repr__(self) -> str:
         return f"Node(name={self.name})"

@@ -64,10 +64,19 @@ class Playback:
             self._thread.join()
 
     def stop(self) -> None:
-        """Send end-of-stream to a pipeline that was started."""
-        self._stop_asked = True
+        """Send end-of-stream to a pipeline that was started, and return at once."""
+        self._stop_asked = self._thread is not None  # the thread may not have left NULL yet
         if self._pipeline.get_state(0).state != Gst.State.NULL:
-            self._pipeline.send_event(Gst.Event.new_eos())
+            self._end_sources()
+
+    def _end_sources(self) -> None:
+        """What ``pipeline.send_event(eos)`` does, without its deadlock.
+
+        A source that is held in preroll takes the event only afterwards. The pipeline's own ``send_event`` would wait
+        for that with the pipeline's state lock, which the end of the preroll needs; hence source by source, in threads.
+        """
+        for source in self._pipeline.iterate_sources():
+            threading.Thread(target=source.send_event, args=(Gst.Event.new_eos(),), daemon=True).start()
 
     def seek(self, position: int) -> None:
         """Seek to ``position`` ns: when starting, or now if it runs."""
