@@ -41,6 +41,14 @@ def _every(period: float, show: Callable[[Runner], None]) -> Callable[[Runner], 
     return callback
 
 
+def show_result(runner: Runner) -> None:
+    """The final state of every source on standard error."""
+    if stderr.is_terminal:
+        stderr.print(table(runner))
+    else:
+        _print_lines(runner)
+
+
 def _print_lines(runner: Runner) -> None:
     for source_id in range(len(runner.statuses)):
         name, state, frames, done, left, fps, objects, tracks, dropped, reason = row(runner, source_id)

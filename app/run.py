@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.common import Overrides, fail, load_or_exit, reject, set_up_logging, stderr
+from app.common import Overrides, fail, load_or_exit, reject, set_up_logging
 from pipelines.definition import Definition, DefinitionError, definition_from_mapping
 from pipelines.outcome import EXIT_FAILED, EXIT_REJECTED
 
@@ -78,8 +78,8 @@ def _mapping(sources: list[str], options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(definition: Definition, quiet: bool, as_json: bool) -> Runner:
-    from app.progress import progress
-    from app.summary import summarise, table
+    from app.progress import progress, show_result
+    from app.summary import summarise
     from pipelines.assemble import AssemblyError
     from pipelines.plan import make_plan, open_runner
     from pipelines.runtime import RuntimeUnavailableError
@@ -97,5 +97,5 @@ def _run(definition: Definition, quiet: bool, as_json: bool) -> Runner:
     if as_json:
         typer.echo(json.dumps(summarise(plan, runner), ensure_ascii=False))
     elif not quiet:
-        stderr.print(table(runner))
+        show_result(runner)
     return runner

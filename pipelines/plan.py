@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from pipelines.outcome import SourceCount
 from pipelines.runner import Runner
 from pipelines.runtime import Runtime, load_runtime
 from pipelines.sources import SourceFacts, SourceState, SourceStatus, survey
+
+log = logging.getLogger("gstorch.runner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,10 @@ def open_runner(plan: Plan) -> Runner:
         SourceStatus(source, facts, SourceState.FAILED if facts.error else SourceState.STARTING, facts.error)
         for source, facts in zip(plan.definition.sources, plan.sources, strict=True)
     ]
+
+    for status in statuses:
+        if status.reason:
+            log.error("source '%s': %s", status.source.name, status.reason)
 
     def report(text: str, trace: str) -> None:
         inbox.put(BusEvent("operator", text=text, debug=trace))
