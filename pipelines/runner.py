@@ -249,21 +249,11 @@ class Runner:
                 self._end_pad(source_id)
 
     def _end_pad(self, source_id: int) -> None:
-        """Send EOS into the mux in the source's place; later data is refused with EOS by the pad itself.
-
-        On a thread of its own: the pad's lock is held by the source's thread while the mux makes it wait.
-        """
+        """Send EOS into the mux in the source's place; the pad itself then refuses later data with EOS."""
         mux = self.assembly.pipeline.gst_pipeline.get_by_name(MUX)
         pad = mux.get_static_pad(f"sink_{self.pads[source_id]}")
-        if pad is None:
-            return
-
-        def end() -> None:
-            if not pad.is_linked():
-                pad.send_event(Gst.Event.new_stream_start(source_node(source_id)))
-            pad.send_event(Gst.Event.new_eos())
-
-        threading.Thread(target=end, name=f"end-{source_node(source_id)}", daemon=True).start()
+        if pad is not None:
+            end_pad(pad, source_node(source_id))
 
     def _shut_down(self, watch: BusWatch) -> None:
         """To NULL in bounded time, then close operators."""
@@ -306,6 +296,26 @@ class Runner:
 
     def _names(self, *states: SourceState) -> list[str]:
         return [f"'{s.source.name}'" for s in self.statuses if s.state in states]
+
+
+def end_pad(pad: Gst.Pad, stream: str) -> None:
+    """EOS on a sink pad, from outside of its stream.
+
+    A busy source holds the pad's stream lock nearly all the time, so its own thread sends the EOS, before its next
+    buffer. A silent one never comes by; for it a thread of ours does.
+    """
+
+    def end() -> None:
+        if not pad.is_linked():
+            pad.send_event(Gst.Event.new_stream_start(stream))
+        pad.send_event(Gst.Event.new_eos())
+
+    def on_buffer(_pad: Gst.Pad, _info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+        end()
+        return Gst.PadProbeReturn.DROP
+
+    pad.add_probe(Gst.PadProbeType.BUFFER, on_buffer)
+    threading.Thread(target=end, name=f"end-{stream}", daemon=True).start()
 
 
 def _ended_early(status: SourceStatus, count: SourceCount) -> bool:

@@ -119,12 +119,12 @@ def test_a_signal_finishes_the_files(tmp_path, model, number):
 
 def test_a_stopped_file_is_partial(tmp_path, model):
     clip, out = tmp_path / "clip.mp4", tmp_path / "events.jsonl"
-    make_clip(clip, 640, 360, 1500, boxes=lambda n: {0: (50, 50, 150, 150)})
+    make_clip(clip, 320, 240, 600, boxes=lambda n: {0: (50, 50, 150, 150)})
     result, _ = gstorch_interrupted(
         ["run", clip, "--model", model, "--events", out, "--json"], signal.SIGINT, lambda: line_count(out) > 10
     )
     assert result.code == 3
-    assert result.source("clip")["frames"] == line_count(out) < 1500
+    assert result.source("clip")["frames"] == line_count(out) < 600
 
 
 def test_a_killed_run_leaves_a_playable_video(tmp_path, model):
