@@ -22,7 +22,7 @@ from elements.portable.meta import BatchMeta
 _META = "GstorchBatchMeta"
 _META_C = _META.encode()
 _FIELD = "batch"
-_OPAQUE_SIZE = 64
+OPAQUE_SIZE = 64
 _REFCOUNT_OFFSET = 8  # GstMiniObject: GType type, gint refcount
 
 _OBJECT_TYPE = 80  # G_TYPE_OBJECT: a fundamental type, its number is fixed
@@ -129,7 +129,7 @@ def detached_batch(buffer: Gst.Buffer) -> BatchMeta | None:
 
 def new_batch_buffer(batch: BatchMeta, pts: int, duration: int) -> Gst.Buffer:
     """An opaque buffer that owns ``batch``. Times in nanoseconds, ``Gst.CLOCK_TIME_NONE`` where there is none."""
-    buffer = Gst.Buffer.new_allocate(None, _OPAQUE_SIZE, None)
+    buffer = Gst.Buffer.new_allocate(None, OPAQUE_SIZE, None)
     buffer.pts, buffer.duration = pts, duration
     attach_batch(buffer, batch)
     return buffer

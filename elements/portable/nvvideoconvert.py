@@ -25,7 +25,7 @@ from elements.base import (
     sink_and_src,
 )
 from elements.portable import rescale
-from elements.portable.carrier import attach_batch, detached_batch, new_batch_buffer
+from elements.portable.carrier import OPAQUE_SIZE, attach_batch, detached_batch
 from elements.portable.meta import BatchMeta
 from elements.portable.nv_enums import COPY_HW, gpu_properties
 from elements.portable.picture import Rect
@@ -82,6 +82,7 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
         keep_floating(self)
         self.init_properties()
         self.set_qos_enabled(False)
+        self._any_layout = False  # whether downstream reads GstVideoMeta
 
     # --- negotiation --------------------------------------------------------------------------------------------------
 
@@ -132,8 +133,9 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
         self._flip = int(self.values["flip-method"])
         self._region = _rectangle("src-crop", self.values["src-crop"], self._input.width, self._input.height)
         self._target = _rectangle("dest-crop", self.values["dest-crop"], self._output.width, self._output.height)
-        self._moves_only = self._input == self._output and not (self._flip or self._region or self._target)
-        self.set_passthrough(self._moves_only and self._to_nvmm == self._from_nvmm)
+        unchanged = self._input == self._output and not (self._flip or self._region or self._target)
+        # outside of batches, NVMM frames differ from others by their caps only
+        self.set_passthrough(unchanged and (self._to_nvmm == self._from_nvmm or not _is_batch(incaps)))
         return True
 
     def do_propose_allocation(self, _decided: Gst.Query | None, query: Gst.Query) -> bool:
@@ -141,8 +143,12 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
         query.add_allocation_meta(GstVideo.video_meta_api_get_type(), None)
         return True
 
-    def do_decide_allocation(self, _query: Gst.Query) -> bool:
-        return True  # no pool: outputs are batches, the decoder's memory, or made to measure
+    def do_decide_allocation(self, query: Gst.Query) -> bool:
+        # no pool, also not downstream's: outputs are batches, the decoder's memory, or made to measure
+        for _ in range(query.get_n_allocation_pools()):
+            query.remove_nth_allocation_pool(0)
+        self._any_layout, _ = query.find_allocation_meta(GstVideo.video_meta_api_get_type())
+        return True
 
     @guarded(False)
     def do_start(self) -> bool:
@@ -153,35 +159,27 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
 
     # --- frames -------------------------------------------------------------------------------------------------------
 
-    def do_prepare_output_buffer(self, buffer: Gst.Buffer) -> tuple[Gst.FlowReturn, Gst.Buffer | None]:
-        return self._converted(buffer)
+    def do_transform_size(
+        self, _direction: Gst.PadDirection, _caps: Gst.Caps, _size: int, other: Gst.Caps
+    ) -> tuple[bool, int]:
+        """Frames bring their own memory; batches need an opaque buffer."""
+        return True, OPAQUE_SIZE if _is_batch(other) else 0
 
-    @guarded((Gst.FlowReturn.ERROR, None))
-    def _converted(self, buffer: Gst.Buffer) -> tuple[Gst.FlowReturn, Gst.Buffer | None]:
-        batch = detached_batch(buffer) if self._from_nvmm else None
-        if batch is None:
-            out = self._convert(Surface.of_buffer(buffer, self._input)).to_buffer(
-                self._output.format, self._output.color
-            )
-        elif self._to_nvmm:
-            return Gst.FlowReturn.OK, new_batch_buffer(self._convert_batch(batch), buffer.pts, buffer.duration)
-        else:
-            out = self._download(batch)
-        out.pts, out.dts, out.duration = buffer.pts, buffer.dts, buffer.duration
-        return Gst.FlowReturn.OK, out
-
-    def do_transform(self, _buffer: Gst.Buffer, _out: Gst.Buffer) -> Gst.FlowReturn:
-        return Gst.FlowReturn.OK  # do_prepare_output_buffer has done it
-
-    def _download(self, batch: BatchMeta) -> Gst.Buffer:
-        """The batch's first frame in system memory, with the batch's metadata but without its pictures."""
-        if not batch.surfaces:
-            raise ElementError("the batch holds no picture")
-        self._convert_batch(batch)
-        out = batch.surfaces[0].to_buffer(self._output.format, self._output.color)
-        batch.surfaces = []  # an encoder may keep the buffer for long
-        attach_batch(out, batch)
-        return out
+    @guarded(Gst.FlowReturn.ERROR)
+    def do_transform(self, buffer: Gst.Buffer, out: Gst.Buffer) -> Gst.FlowReturn:
+        """Not called for what passes through: that costs no Python."""
+        batch = detached_batch(buffer)  # a frame that came out of a batch may carry one without pictures
+        pictures = batch.surfaces if batch else []
+        if batch is not None:
+            attach_batch(out, self._convert_batch(batch))
+        if pictures and self._to_nvmm:
+            return Gst.FlowReturn.OK
+        surface = batch.surfaces[0] if batch and pictures else self._convert(Surface.of_buffer(buffer, self._input))
+        if batch is not None:
+            batch.surfaces = []  # encoders hold the frame for long, and with it its metadata
+        frame = surface.to_buffer(self._output.format, self._output.color, self._any_layout)
+        out.copy_into(frame, Gst.BufferCopyFlags.MEMORY | Gst.BufferCopyFlags.META, 0, frame.get_size())
+        return Gst.FlowReturn.OK
 
     def _convert_batch(self, batch: BatchMeta) -> BatchMeta:
         batch.surfaces = [self._convert(surface) for surface in batch.surfaces]
@@ -210,6 +208,10 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
             surface, region = Surface.of_array(_flipped(upright, self._flip)), None
         out = self._output
         return surface.mapped(out.width, out.height, out.format, region, self._target)
+
+
+def _is_batch(caps: Gst.Caps) -> bool:
+    return bool(caps.get_features(0).contains(NVMM) and caps.get_structure(0).has_field("batch-size"))
 
 
 def _remove(structure: Gst.Structure, fields: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ from elements.base import Gst
 from elements.metadata.placement import Placement
 from elements.portable.color import ColorSpace
 from elements.portable.picture import PLANAR, Image, Picture, Rect
-from elements.portable.video_buffer import VideoLayout, new_video_buffer, picture_of, twin_of
+from elements.portable.video_buffer import VideoLayout, is_standard, new_video_buffer, picture_of, twin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +140,12 @@ class Surface:
             view = self._view
         return self._sample(view, width, height, region, out)
 
-    def to_buffer(self, format: str, color: ColorSpace | None = None) -> Gst.Buffer:
+    def to_buffer(self, format: str, color: ColorSpace | None = None, any_layout: bool = True) -> Gst.Buffer:
         """A system-memory frame of the declared size in ``format``, without times.
 
         Shares the decoder's memory when that has the format, size and colours already. ``color`` is the colour space
-        for Y'CbCr formats; by default the one that GStreamer assumes for caps without colorimetry.
+        for Y'CbCr formats; by default the one that GStreamer assumes for caps without colorimetry. Without
+        ``any_layout`` the planes lie where the caps say, for receivers that do not read a buffer's GstVideoMeta.
 
         Raises:
             ElementError: for a format that is not one of `elements.portable.picture.FORMATS`.
@@ -155,12 +156,9 @@ class Surface:
             view = self._view
         picture, whole = view.picture, (0, 0, self.width, self.height)
         same_color = picture.format not in PLANAR or picture.color == color
-        if (
-            picture.format == format
-            and same_color
-            and picture.source
-            and view.window == view.target == whole == picture.whole
-        ):
+        untouched = picture.source and view.window == view.target == whole == picture.whole
+        as_wanted = untouched and picture.format == format and same_color
+        if as_wanted and (any_layout or is_standard(picture.source, layout)):
             return twin_of(picture.source)
         buffer, target = new_video_buffer(layout)
         target = Picture(target.format, target.planes, color)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +77,7 @@ class VideoLayout:
         return cls(name, info.width, info.height, offsets, strides, info.size, color)
 
     @classmethod
+    @functools.lru_cache(64)
     def of(cls, name: str, width: int, height: int) -> VideoLayout:
         """GStreamer's standard layout and colours of a frame of that format and size."""
         return cls.of_caps(Gst.Caps.from_string(f"video/x-raw,format={name},width={width},height={height}"))
@@ -102,6 +105,16 @@ def picture_of(buffer: Gst.Buffer, layout: VideoLayout) -> Picture:
     strides = tuple(meta.stride[:planes]) if meta else layout.strides
     data = _bytes_of(buffer, Gst.MapFlags.READ)
     return Picture(layout.format, _views(data, layout, offsets, strides), layout.color, source=buffer)
+
+
+def is_standard(buffer: Gst.Buffer, layout: VideoLayout) -> bool:
+    """Whether the buffer's planes lie where the layout says, so that its GstVideoMeta need not be read."""
+    meta = GstVideo.buffer_get_video_meta(buffer)
+    planes = len(layout.offsets)
+    return meta is None or (tuple(meta.offset[:planes]), tuple(meta.stride[:planes])) == (
+        layout.offsets,
+        layout.strides,
+    )
 
 
 def new_video_buffer(layout: VideoLayout) -> tuple[Gst.Buffer, Picture]:
@@ -133,7 +146,7 @@ def _bytes_of(buffer: Gst.Buffer, access: Gst.MapFlags) -> Image:
 def _views(data: Image, layout: VideoLayout, offsets: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Image, ...]:
     shapes = _shapes(layout)
     for shape, offset, stride in zip(shapes, offsets, strides, strict=True):
-        if offset + (shape[0] - 1) * stride + int(np.prod(shape[1:])) > data.size:
+        if offset + (shape[0] - 1) * stride + math.prod(shape[1:]) > data.size:
             raise ElementError(f"a frame of {data.size} bytes is too small for {layout}")
     return tuple(
         np.ndarray(shape, np.uint8, data, offset, (stride, *_inner_strides(shape)))  # type: ignore[arg-type]

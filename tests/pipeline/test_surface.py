@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 gi.require_version("Gst", "1.0")
-from gi.repository import Gst  # noqa: E402
+gi.require_version("GstVideo", "1.0")
+from gi.repository import Gst, GstVideo  # noqa: E402
 
 from elements.base import ElementError  # noqa: E402
 from elements.portable.color import BT601  # noqa: E402
@@ -43,8 +44,6 @@ def test_a_frame_as_it_was_decoded(format: str, size: tuple[int, int]) -> None:
 
 
 def test_strides_of_the_buffer_go_before_those_of_the_caps() -> None:
-    from gi.repository import GstVideo
-
     layout = VideoLayout.of("GRAY8", 10, 4)
     buffer = Gst.Buffer.new_wrapped(bytes(range(8 + 4 * 32)))
     GstVideo.buffer_add_video_meta_full(
@@ -131,6 +130,18 @@ def test_leaving_in_the_format_it_came_in_shares_the_memory() -> None:
     b = picture_of(surface.to_buffer("I420"), VideoLayout.of("I420", 64, 32)).planes[0]
     assert np.shares_memory(a, b)
     assert left.pts == Gst.CLOCK_TIME_NONE
+
+
+def test_a_receiver_that_reads_no_strides_gets_the_standard_layout() -> None:
+    layout = VideoLayout.of("GRAY8", 8, 2)
+    buffer = Gst.Buffer.new_wrapped(bytes(range(64)))
+    GstVideo.buffer_add_video_meta_full(
+        buffer, GstVideo.VideoFrameFlags.NONE, GstVideo.VideoFormat.GRAY8, 8, 2, 1, [0, 0, 0, 0], [32, 0, 0, 0]
+    )
+    surface = Surface.of_buffer(buffer, layout)
+    assert surface.to_buffer("GRAY8").get_size() == 64
+    tight = surface.to_buffer("GRAY8", any_layout=False)
+    assert tight.extract_dup(0, 16) == bytes([*range(8), *range(32, 40)])
 
 
 @pytest.mark.parametrize("format", ["I420", "NV12", "RGB", "RGBA", "BGRx", "GRAY8"])
