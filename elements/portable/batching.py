@@ -38,9 +38,10 @@ class Input:
 class Batcher:
     """Collects frames of several sources round-robin.
 
-    Files (``live=False``): a batch leaves when it is full and holds a frame of every source that still runs, so the
-    sources advance together; a source may fill several slots. Decoding on a CPU is bursty, so a batch waits at least
-    `FILE_PATIENCE` for that, however short ``timeout`` is; DeepStream would send many partial batches instead.
+    Files (``live=False``): sources advance together, so a batch holds as many frames of each source that still runs as
+    fit for all (one, if the sources are more than half the batch size; NVIDIA's gives spare slots to some sources).
+    Decoding on a CPU is bursty, so a batch waits at least `FILE_PATIENCE` for that, however short ``timeout`` is;
+    NVIDIA's would send many partial batches instead.
     Live sources: at most one frame of each; a batch leaves when it is full or every running source has delivered.
     Either way it leaves ``timeout`` seconds after its first frame came (``None``: never), and a source that is missing
     then (files: after `FILE_PATIENCE` if there is no timeout) is not waited for again until it delivers.
@@ -50,7 +51,7 @@ class Batcher:
         self.batch_size, self.live, self.timeout = batch_size, live, timeout
         self.inputs: list[Input] = []
         self._since: float | None = None  # when the next batch got its first frame
-        self._turn = 0  # index of the input whose turn it is to get a spare slot
+        self._turn = 0  # index of the input that comes first in the next batch
 
     def put(self, source: Input, frame: Any, now: float) -> None:
         """A source delivers."""
@@ -85,7 +86,7 @@ class Batcher:
         if self.live:
             return available > 0 and (complete or available >= self.batch_size)
         finished = all(i.ended for i in self.inputs)
-        return available > 0 and complete and (finished or available >= self.batch_size)
+        return available > 0 and complete and (finished or available >= self._slots())
 
     def take(self, now: float) -> list[tuple[Input, Any]]:
         """The next batch: first each source's oldest frame by pad number, then their second ones, and so on."""
@@ -96,14 +97,19 @@ class Batcher:
         self._since = now if any(source.frames for source in self.inputs) else None
         return batch
 
+    def _slots(self) -> int:
+        """Slots of the next batch: whole rounds of the sources that take part."""
+        sources = sum(i.expected or bool(i.frames) for i in self.inputs)
+        return self.batch_size - self.batch_size % sources if sources <= self.batch_size else self.batch_size
+
     def _available(self, source: Input) -> int:
         return min(len(source.frames), 1) if self.live else len(source.frames)
 
     def _allot(self) -> dict[Input, int]:
-        """How many frames each source gives; spare slots go round, so that none runs ahead of the others."""
+        """How many frames each source gives. Sources that are more than the slots take turns."""
         counts: dict[Input, int] = {}
         order = self._from_turn(sorted((i for i in self.inputs if i.frames), key=lambda source: source.index))
-        free = self.batch_size
+        free = self._slots()
         progress = True
         while free and progress:
             progress = False

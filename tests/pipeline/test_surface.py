@@ -1,5 +1,7 @@
 """Surfaces over real GStreamer buffers: geometry, copy on write, leaving to system memory."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import gi
 import numpy as np
 import pytest
@@ -161,3 +163,17 @@ def test_leaving_converts_the_colour_space() -> None:
     assert [int(p[4, 4]) for p in hd.planes] == pytest.approx([63, 102, 240], abs=1)  # HD is BT.709
     sd = picture_of(surface.resized(1280, 720).to_buffer("I420", BT601), VideoLayout.of("I420", 1280, 720))
     assert [int(p[4, 4]) for p in sd.planes] == pytest.approx([81, 90, 240], abs=1)
+
+
+def test_several_threads_read_one_surface_and_paint_twins() -> None:
+    surface = decoded("NV12", ramp(320, 240)).resized(160, 120)
+    expected = surface.resample(64, 48).copy()
+
+    def work(shade: int) -> bool:
+        twin = surface.share()
+        twin.rgb(write=True)[:] = shade
+        same = all((surface.resample(64, 48) == expected).all() for _ in range(10))
+        return same and (twin.resample(8, 8) == shade).all() and (surface.rgb() != shade).any()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(1, 33)))

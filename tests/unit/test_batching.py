@@ -1,5 +1,7 @@
 """nvstreammux's policy: which frames make a batch, and when it leaves."""
 
+import pytest
+
 from elements.portable.batching import FILE_PATIENCE, QUEUE_LENGTH, Batcher, Input
 
 
@@ -37,16 +39,14 @@ def test_one_file_fills_all_slots() -> None:
     assert len(took(b)) == 4
 
 
-def test_spare_slots_go_round() -> None:
-    b = batcher(3, 4)
-    shares = {0: 0, 1: 0, 2: 0}
-    for _ in range(30):
-        for source in b.inputs:
-            while len(source.frames) < 3:
-                b.put(source, source.index, 0)
-        for source, _ in b.take(0):
-            shares[source.index] += 1
-    assert shares == {0: 40, 1: 40, 2: 40}
+@pytest.mark.parametrize(("size", "each"), [(3, 1), (4, 1), (5, 1), (6, 2), (8, 2), (9, 3)])
+def test_a_batch_holds_whole_rounds(size: int, each: int) -> None:
+    b = batcher(3, size)
+    deliver(b, {0: each, 1: each})
+    assert not b.ready(0)
+    deliver(b, {2: each})
+    assert b.ready(0)
+    assert took(b) == [f"{pad}.{k}" for k in range(each) for pad in range(3)]
 
 
 def test_an_ended_file_gives_the_rest_and_is_no_longer_awaited() -> None:
