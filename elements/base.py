@@ -129,7 +129,9 @@ def gproperties(table: Iterable[Property]) -> dict[str, tuple[Any, ...]]:
 
 
 class PropertyTable:
-    """Mixin that stores property values. The class sets ``PROPERTIES`` and ``__gproperties__ = gproperties(PROPERTIES)``.
+    """Mixin that stores property values.
+
+    The class sets ``PROPERTIES`` and ``__gproperties__ = gproperties(PROPERTIES)``.
 
     Values are read with ``self.values["name"]``. `property_changed` may be overridden to act on a change.
     """

@@ -30,7 +30,6 @@ TRUNCATED_SLACK_SHARE = 0.05
 INFERENCE_COUNTERS = ("frames-inferred", "frames-failed", "nan-count")
 
 
-
 @dataclass(slots=True)
 class Runner:
     """Runs one assembled pipeline to its end.
@@ -156,9 +155,9 @@ class Runner:
 
     def _on_element_message(self, event: BusEvent, source_id: int | None) -> None:
         if event.name == "stream-eos":
-            source_id = next((s for s, pad in self.pads.items() if pad == event.fields["stream-id"]), None)
-            if source_id is not None:
-                self._end(source_id)
+            ended = next((s for s, pad in self.pads.items() if pad == event.fields["stream-id"]), None)
+            if ended is not None:
+                self._end(ended)
         elif source_id is None:
             return
         elif event.name == "source-lost":

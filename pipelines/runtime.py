@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+import cv2
+
 from elements.base import Gst
 
 log = logging.getLogger("gstorch.runtime")
@@ -69,6 +71,8 @@ def load_runtime(prefer: str = "auto") -> Runtime:
     from elements.portable.register import register_stand_ins
     from elements.pyinfer import register as register_pyinfer
 
+    if not deepstream:
+        cv2.setNumThreads(1)  # frames are worked on in parallel, each on one core
     stand_ins = register_stand_ins()
     register_pyinfer()
     if deepstream:
