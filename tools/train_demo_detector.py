@@ -2,7 +2,7 @@
 
     python -m tools.train_demo_detector OUT_DIR --minutes 8 --workers 14 --device cuda
 
-Rendering, training and evaluation share the time limit. OUT_DIR gets `street.onnx` and `street.pt`
+The time limit covers rendering and training; the evaluation comes after. OUT_DIR gets `street.onnx` and `street.pt`
 (renewed every two minutes) and `report.json`.
 """
 
@@ -26,6 +26,9 @@ from tools.detector.loss import detection_loss
 from tools.detector.network import Detector, Exported, cells
 from tools.detector.pictures import LONG, MAX_OBJECTS, SHORT, PictureFactory
 from tools.scenes import CLASSES
+
+PEAK_RATE = 2e-3
+"""Learning rate after the warm-up."""
 
 CHUNKS_PER_STEP = 4
 """Most chunks of new pictures taken in before a step, so that fast renderers don't hold up training."""
@@ -70,14 +73,14 @@ class Average:
         self.model = copy.deepcopy(model).eval()
         self._steps = 0
 
-    @torch.no_grad()
     def update(self, model: Detector) -> None:
         """Moves the average towards `model`."""
         self._steps += 1
         decay = 0.9995 * (1 - math.exp(-self._steps / 1000))
-        for mine, theirs in zip(self.model.state_dict().values(), model.state_dict().values(), strict=True):
-            if mine.dtype.is_floating_point:
-                mine.lerp_(theirs.detach(), 1 - decay)
+        with torch.no_grad():
+            for mine, theirs in zip(self.model.state_dict().values(), model.state_dict().values(), strict=True):
+                if mine.dtype.is_floating_point:
+                    mine.lerp_(theirs, 1 - decay)
 
 
 def learning_rate(progress: float) -> float:
@@ -85,84 +88,126 @@ def learning_rate(progress: float) -> float:
     return min(progress / 0.02, 1.0) * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * progress)))
 
 
-def train(out: Path, minutes: float, workers: int, device: torch.device, batch: int, capacity: int, started: float) -> tuple[Detector, dict[str, float]]:
-    """Trains until `minutes` after `started` (time.monotonic); returns the averaged network and counts."""
-    model = Detector(len(CLASSES)).to(device, memory_format=torch.channels_last)
-    average = Average(model)
-    decayed = [p for p in model.parameters() if p.ndim > 1]
-    plain = [p for p in model.parameters() if p.ndim <= 1]
-    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.02}, {"params": plain, "weight_decay": 0.0}], lr=2e-3)
-    pools = {shape: Pool(shape, capacity, device) for shape in SHAPES}
-    grids = {shape: cells(*shape, device) for shape in SHAPES}
-    steps, noted, saved = 0, time.monotonic(), time.monotonic()
+class Trainer:
+    """Network, its average, optimiser and picture pools.
+
+    Args:
+        device: where to train.
+        batch: pictures per step.
+        capacity: pictures kept per shape.
+    """
+
+    def __init__(self, device: torch.device, batch: int, capacity: int) -> None:
+        self._device, self._batch, self._enough = device, batch, min(batch * 4, capacity)
+        self._model = Detector(len(CLASSES)).to(device, memory_format=torch.channels_last)
+        self.average = Average(self._model)
+        groups: list[dict[str, object]] = [
+            {"params": [p for p in self._model.parameters() if p.ndim > 1], "weight_decay": 0.02},
+            {"params": [p for p in self._model.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        self._optimiser = torch.optim.AdamW(groups, lr=PEAK_RATE)
+        self._pools = {shape: Pool(shape, capacity, device) for shape in SHAPES}
+        self._grids = {shape: cells(*shape, device) for shape in SHAPES}
+        self.steps = 0
+
+    @property
+    def rendered(self) -> int:
+        """Pictures taken in so far."""
+        return sum(pool.written for pool in self._pools.values())
+
+    def take_in(self, factory: PictureFactory) -> bool:
+        """Takes new pictures into the pools; returns whether there are enough for a step."""
+        waiting = min(pool.size for pool in self._pools.values()) < self._enough
+        for _ in range(CHUNKS_PER_STEP):
+            chunk = factory.take(timeout=1.0 if waiting else 0.0005)
+            if chunk is None:
+                break
+            pictures, rows = chunk
+            self._pools[pictures.shape[1:3]].add(pictures, rows)
+        return not waiting
+
+    def step(self, progress: float) -> dict[str, Tensor]:
+        """One step at training progress 0..1; returns the parts of the loss."""
+        for group in self._optimiser.param_groups:
+            group["lr"] = PEAK_RATE * learning_rate(progress)
+        shape = SHAPES[self.steps % len(SHAPES)]
+        pictures, rows = augment(*self._pools[shape].sample(self._batch))
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._device.type == "cuda"):
+            raw = self._model(pictures.contiguous(memory_format=torch.channels_last))
+        loss, parts = detection_loss(raw, *self._grids[shape], rows[..., :4], rows[..., 4].long(), rows[..., 5] > 0)
+        self._optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self._model.parameters(), 10.0)
+        self._optimiser.step()
+        self.average.update(self._model)
+        self.steps += 1
+        return parts
+
+    def save(self, out: Path) -> None:
+        """Writes the averaged network as checkpoint and as ONNX."""
+        torch.save(self.average.model.state_dict(), out / "street.pt")
+        export(self.average.model, out / "street.onnx")
+
+
+def train(trainer: Trainer, out: Path, seconds: float, workers: int) -> None:
+    """Renders and trains for `seconds`, saving to `out` every two minutes and at the end."""
+    started = noted = saved = time.monotonic()
+    begun = None
     with PictureFactory(workers, seed=1) as factory:
-        begun = 0.0
-        while time.monotonic() - started < minutes * 60:
-            waiting = min(pool.size for pool in pools.values()) < min(batch * 4, capacity)
-            for _ in range(CHUNKS_PER_STEP):
-                chunk = factory.take(timeout=1.0 if waiting else 0.0005)
-                if chunk is None:
-                    break
-                pools[chunk[0].shape[1:3]].add(*chunk)
-            if waiting:
+        while (now := time.monotonic()) < started + seconds:
+            if not trainer.take_in(factory):
                 continue
-            begun = begun or time.monotonic()
-            progress = (time.monotonic() - begun) / (started + minutes * 60 - begun)
-            for group in optimiser.param_groups:
-                group["lr"] = 2e-3 * learning_rate(progress)
-            shape = SHAPES[steps % 2]
-            pictures, rows = augment(*pools[shape].sample(batch))
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                raw = model(pictures.contiguous(memory_format=torch.channels_last))
-            loss, parts = detection_loss(raw, *grids[shape], rows[..., :4], rows[..., 4].long(), rows[..., 5] > 0)
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
-            optimiser.step()
-            average.update(model)
-            steps += 1
-            if time.monotonic() - noted > 10:
-                noted = time.monotonic()
-                rendered = sum(pool.written for pool in pools.values())
-                print(f"{noted - started:6.0f} s  step {steps}  box {parts['box']:.3f}  score {parts['score']:.3f}  rendered {rendered}", flush=True)
-            if time.monotonic() - saved > 120:
-                saved = time.monotonic()
-                torch.save(average.model.state_dict(), out / "street.pt")
-                export(average.model, out / "street.onnx")
-    rendered = sum(pool.written for pool in pools.values())
-    return average.model, {"steps": steps, "rendered": rendered, "training_s": round(time.monotonic() - begun)}
+            begun = begun or now
+            parts = trainer.step((now - begun) / (started + seconds - begun))
+            if now - noted > 10:
+                noted = now
+                losses = "  ".join(f"{name} {value:.3f}" for name, value in parts.items())
+                print(
+                    f"{now - started:6.0f} s  step {trainer.steps}  {losses}  rendered {trainer.rendered}", flush=True
+                )
+            if now - saved > 120:
+                saved = now
+                trainer.save(out)
+    trainer.save(out)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line entry; returns the exit code."""
     parser = argparse.ArgumentParser(description="Train the demo detector on generated scenes.")
     parser.add_argument("out", type=Path, help="folder for street.onnx and report.json")
-    parser.add_argument("--minutes", type=float, default=8.0, help="time for rendering and training; evaluation comes after")
+    parser.add_argument(
+        "--minutes", type=float, default=8.0, help="time for rendering and training; evaluation comes after"
+    )
     parser.add_argument("--workers", type=int, default=14, help="rendering processes")
     parser.add_argument("--device", default="cuda", help="torch device")
     parser.add_argument("--batch", type=int, default=64, help="pictures per step")
-    parser.add_argument("--capacity", type=int, default=30_000, help="pictures of each shape kept on the device (0.74 MB each)")
+    parser.add_argument(
+        "--capacity", type=int, default=30_000, help="pictures of each shape kept on the device (0.74 MB each)"
+    )
     parser.add_argument("--test-scenes", type=int, default=30, help="unseen scenes per orientation in the evaluation")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    started = time.monotonic()
     device = torch.device(options.device)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(0)
-    model, counts = train(options.out, options.minutes, options.workers, device, options.batch, options.capacity, started)
-    torch.save(model.state_dict(), options.out / "street.pt")
-    export(model, options.out / "street.onnx")
-    print(f"trained: {counts}", flush=True)
-    exported = Exported(model).eval()
+    trainer = Trainer(device, options.batch, options.capacity)
+    train(trainer, options.out, options.minutes * 60, options.workers)
+    exported = Exported(trainer.average.model).eval()
 
     def infer(images: np.ndarray) -> np.ndarray:
         with torch.inference_mode():
-            return exported(torch.from_numpy(images).to(device)).cpu().numpy()
+            output: np.ndarray = exported(torch.from_numpy(images).to(device)).cpu().numpy()
+            return output
 
     tests = render_tests(options.test_scenes, options.workers)
     precision = {name: evaluate(infer, pictures) for name, pictures in tests.items()}
-    report = {**counts, "test_scenes": options.test_scenes, "map50": precision}
+    report = {
+        "steps": trainer.steps,
+        "rendered": trainer.rendered,
+        "test_scenes": options.test_scenes,
+        "map50": precision,
+    }
     (options.out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(report), flush=True)
     return 0

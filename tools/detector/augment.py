@@ -41,7 +41,9 @@ def _move(pictures: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     inverse[:, 1, 1], inverse[:, 1, 2] = 1 / zoom_y, -shift_y / zoom_y
     grid = functional.affine_grid(inverse, [batch, 3, height, width], align_corners=False)
     grey = 114 / 255
-    result = functional.grid_sample(pictures - grey, grid, mode="bilinear", padding_mode="zeros", align_corners=False) + grey
+    result = (
+        functional.grid_sample(pictures - grey, grid, mode="bilinear", padding_mode="zeros", align_corners=False) + grey
+    )
 
     def along(values: Tensor, size: int, scale: Tensor, shift: Tensor) -> Tensor:
         return (((values / size * 2 - 1) * scale[:, None] + shift[:, None]) + 1) / 2 * size
@@ -74,7 +76,9 @@ def _recolour(pictures: Tensor) -> Tensor:
 
 def _disturb(pictures: Tensor) -> Tensor:
     batch, device = len(pictures), pictures.device
-    coarse = functional.interpolate(functional.avg_pool2d(pictures, 2), scale_factor=2.0, mode="bilinear", align_corners=False)
+    coarse = functional.interpolate(
+        functional.avg_pool2d(pictures, 2), scale_factor=2.0, mode="bilinear", align_corners=False
+    )
     amount = (_uniform(batch, -1.0, 0.8, device).clamp(min=0)).view(batch, 1, 1, 1)
     pictures = pictures * (1 - amount) + coarse * amount
     noise = _uniform(batch, -0.02, 0.03, device).clamp(min=0).view(batch, 1, 1, 1)

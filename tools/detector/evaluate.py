@@ -22,7 +22,7 @@ Infer = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class TestPicture:
+class Sample:
     """A letterboxed picture, where it lies, and its truth in source pixels."""
 
     boxed: NDArray[np.uint8]
@@ -30,27 +30,31 @@ class TestPicture:
     objects: tuple[TruthObject, ...]
 
 
-def _render(job: tuple[int, int, int]) -> list[TestPicture]:
+def _render(job: tuple[int, int, int]) -> list[Sample]:
     seed, width, height = job
     cv2.setNumThreads(1)
     scene = Scene(seed, width, height, 25)
     pictures = []
     for index in range(FRAMES_PER_SCENE):
         picture, objects = scene.render(index * 125)
-        pictures.append(TestPicture(*letterbox(picture, *canvas(width, height)), tuple(objects)))
+        pictures.append(Sample(*letterbox(picture, *canvas(width, height)), tuple(objects)))
     return pictures
 
 
-def render_tests(scenes: int, workers: int) -> dict[str, list[TestPicture]]:
+def render_tests(scenes: int, workers: int) -> dict[str, list[Sample]]:
     """Test pictures from `scenes` unseen scenes per orientation."""
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
         return {
-            name: [picture for scene in pool.map(_render, [(FIRST_TEST_SEED + index, *size) for index in range(scenes)]) for picture in scene]
+            name: [
+                picture
+                for scene in pool.map(_render, [(FIRST_TEST_SEED + index, *size) for index in range(scenes)])
+                for picture in scene
+            ]
             for name, size in SIZES.items()
         }
 
 
-def detect(infer: Infer, picture: TestPicture) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
+def detect(infer: Infer, picture: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
     """Boxes (N, 4) xyxy in source pixels, scores (N,) and classes (N,) after non-maximum suppression per class."""
     images = picture.boxed.astype(np.float32).transpose(2, 0, 1)[None] / 255
     output = infer(np.ascontiguousarray(images))[0].T.astype(np.float64)
@@ -58,14 +62,16 @@ def detect(infer: Infer, picture: TestPicture) -> tuple[NDArray[np.float64], NDA
     kept = scores > SCORE_FLOOR
     boxes, scores, class_ids = output[kept, :4], scores[kept], class_ids[kept]
     boxes[:, :2] -= boxes[:, 2:] / 2
-    picked = np.array(cv2.dnn.NMSBoxesBatched(boxes, scores, class_ids.astype(np.int32), SCORE_FLOOR, NMS_IOU), int).reshape(-1)[:300]
+    picked = np.array(
+        cv2.dnn.NMSBoxesBatched(boxes, scores, class_ids.astype(np.int32), SCORE_FLOOR, NMS_IOU), int
+    ).reshape(-1)[:300]
     boxes, scores, class_ids = boxes[picked], scores[picked], class_ids[picked]
     boxes[:, 2:] += boxes[:, :2]
     boxes = (boxes - np.tile((picture.placed.left, picture.placed.top), 2)) / picture.placed.scale
     return boxes, scores, class_ids
 
 
-def evaluate(infer: Infer, pictures: Sequence[TestPicture]) -> dict[str, float]:
+def evaluate(infer: Infer, pictures: Sequence[Sample]) -> dict[str, float]:
     """Average precision at IoU 0.5 by class, and "mean"."""
     results = []
     for picture in pictures:

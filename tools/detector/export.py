@@ -36,6 +36,8 @@ def export(detector: Detector, path: Path) -> None:
         dynamo=False,
     )
     exported = onnx.load(str(path))
+    # The exporter loses the one output size that does not change, by which loaders know the layout.
+    exported.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 4 + len(CLASSES)
     for key, value in METADATA.items():
         entry = exported.metadata_props.add()
         entry.key, entry.value = key, value

@@ -42,8 +42,9 @@ def complete_iou(a: Tensor, b: Tensor) -> Tensor:
     return iou - apart / ((hull**2).sum(-1) + 1e-7) - weight * shape
 
 
-@torch.no_grad()
-def assign(scores: Tensor, boxes: Tensor, centres: Tensor, strides: Tensor, truth: Tensor, labels: Tensor, owed: Tensor) -> tuple[Tensor, Tensor]:
+def assign(
+    scores: Tensor, boxes: Tensor, centres: Tensor, strides: Tensor, truth: Tensor, labels: Tensor, owed: Tensor
+) -> tuple[Tensor, Tensor]:
     """Which object each cell serves and how well.
 
     Args:
@@ -54,7 +55,7 @@ def assign(scores: Tensor, boxes: Tensor, centres: Tensor, strides: Tensor, trut
     Returns:
         (B, A) index of the object or -1, and (B, A) the soft target score.
     """
-    batch, objects = labels.shape
+    objects = labels.shape[1]
     # A cell may serve an object whose (slightly widened) box holds its centre; narrow ones keep at least a cell.
     middle, half = (truth[..., :2] + truth[..., 2:]) / 2, (truth[..., 2:] - truth[..., :2]) / 2
     reach = torch.maximum(half[:, :, None], strides[None, None] * 0.6)
@@ -75,7 +76,9 @@ def assign(scores: Tensor, boxes: Tensor, centres: Tensor, strides: Tensor, trut
     return index, target
 
 
-def detection_loss(raw: Tensor, centres: Tensor, strides: Tensor, truth: Tensor, labels: Tensor, ignore: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+def detection_loss(
+    raw: Tensor, centres: Tensor, strides: Tensor, truth: Tensor, labels: Tensor, ignore: Tensor
+) -> tuple[Tensor, dict[str, Tensor]]:
     """Loss of a batch.
 
     Args:
@@ -90,7 +93,9 @@ def detection_loss(raw: Tensor, centres: Tensor, strides: Tensor, truth: Tensor,
     boxes = to_corners(decode(raw, centres, strides))
     logits = raw[..., 4:]
     used = labels >= 0
-    index, target = assign(logits.detach().sigmoid(), boxes.detach(), centres, strides, truth, labels.clamp(min=0), used & ~ignore)
+    index, target = assign(
+        logits.detach().sigmoid(), boxes.detach(), centres, strides, truth, labels.clamp(min=0), used & ~ignore
+    )
     served = index >= 0
     label = labels.gather(1, index.clamp(min=0))
     wanted = functional.one_hot(label.clamp(min=0), logits.shape[-1]) * (target * served)[..., None]
@@ -98,7 +103,9 @@ def detection_loss(raw: Tensor, centres: Tensor, strides: Tensor, truth: Tensor,
     within = (centres[None, None] >= truth[:, :, None, :2]) & (centres[None, None] <= truth[:, :, None, 2:])
     exempt = (within.all(-1) & hidden[..., None]).any(1) & ~served
     total = wanted.sum().clamp(min=1.0)
-    score_loss = (functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none").sum(-1) * ~exempt).sum() / total
+    score_loss = (
+        functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none").sum(-1) * ~exempt
+    ).sum() / total
     chosen = truth.gather(1, index.clamp(min=0)[..., None].expand(-1, -1, 4))[served]
     box_loss = ((1 - complete_iou(boxes[served], chosen)) * target[served]).sum() / total
     return BOX_WEIGHT * box_loss + SCORE_WEIGHT * score_loss, {"box": box_loss.detach(), "score": score_loss.detach()}

@@ -29,6 +29,7 @@ class Residual(nn.Module):
         self.body = nn.Sequential(Conv(channels, channels), Conv(channels, channels))
 
     def forward(self, x: Tensor) -> Tensor:
+        """The block's output, as large as `x`."""
         return x + self.body(x)
 
 
@@ -43,6 +44,7 @@ class Stage(nn.Module):
         self.leave = Conv(outputs + depth * hidden, outputs, 1)
 
     def forward(self, x: Tensor) -> Tensor:
+        """The merged parts, as large as `x` but for the channels."""
         parts = list(self.enter(x).split(self.split, dim=1))
         for block in self.blocks:
             parts.append(block(parts[-1]))
@@ -59,6 +61,7 @@ class Context(nn.Module):
         self.leave = Conv(channels * 2, channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
+        """`x` with what its surroundings hold."""
         parts = [self.enter(x)]
         for _ in range(3):
             parts.append(self.pool(parts[-1]))
@@ -85,7 +88,9 @@ class Detector(nn.Module):
         self.to32 = Conv(80, 80, 3, 2)
         self.up32 = Stage(80 + 128, 128, 64)
         widths = ((48, 32), (80, 64), (128, 80))
-        self.heads = nn.ModuleList(nn.Sequential(Conv(width, inner), nn.Conv2d(inner, 4 + classes, 1)) for width, inner in widths)
+        self.heads = nn.ModuleList(
+            nn.Sequential(Conv(width, inner), nn.Conv2d(inner, 4 + classes, 1)) for width, inner in widths
+        )
         for head in self.heads:
             nn.init.constant_(head[1].bias[4:], -4.6)  # scores start near 0.01, the share of cells with an object
 
@@ -129,6 +134,7 @@ class Exported(nn.Module):
         self.detector = detector
 
     def forward(self, images: Tensor) -> Tensor:
+        """Output (B, 4 + classes, A) for images (B, 3, H, W)."""
         raw = self.detector(images)
         centres, strides = cells(images.shape[2], images.shape[3], images.device)
         return torch.cat([decode(raw, centres, strides), raw[..., 4:].sigmoid()], -1).transpose(1, 2)

@@ -40,7 +40,9 @@ def letterbox(picture: NDArray[np.uint8], width: int, height: int) -> tuple[NDAr
     new_width, new_height = round(picture.shape[1] * scale), round(picture.shape[0] * scale)
     left, top = (width - new_width) // 2, (height - new_height) // 2
     result = np.full((height, width, 3), _PAD, np.uint8)
-    result[top : top + new_height, left : left + new_width] = cv2.resize(picture, (new_width, new_height), interpolation=cv2.INTER_LINEAR)
+    result[top : top + new_height, left : left + new_width] = cv2.resize(
+        picture, (new_width, new_height), interpolation=cv2.INTER_LINEAR
+    )
     return result, Letterbox(scale, left, top)
 
 
@@ -107,7 +109,12 @@ class PictureFactory:
     def __init__(self, workers: int, seed: int, frames_per_scene: int = 40, chunk: int = 8) -> None:
         context = multiprocessing.get_context("spawn")
         self._results: Any = context.Queue(maxsize=workers * 2)
-        self._processes = [context.Process(target=_work, args=(seed * 1000 + index, frames_per_scene, chunk, self._results), daemon=True) for index in range(workers)]
+        self._processes = [
+            context.Process(
+                target=_work, args=(seed * 1000 + index, frames_per_scene, chunk, self._results), daemon=True
+            )
+            for index in range(workers)
+        ]
 
     def __enter__(self) -> "PictureFactory":
         for process in self._processes:

@@ -1,4 +1,4 @@
-"""Generated street scenes with truth: demo clips, training pictures for the demo detector, and scores against the truth."""
+"""Generated street scenes with truth: demo clips, training pictures, and scores against the truth."""
 
 from tools.scenes.scene import Scene
 from tools.scenes.traffic import CLASSES

@@ -50,7 +50,9 @@ def average_precision(results: Sequence[FrameResult], class_id: int, threshold: 
     return float(np.append(envelope, 0.0)[np.minimum(points, len(envelope))].mean())
 
 
-def mean_average_precision(results: Sequence[FrameResult], classes: Sequence[str], threshold: float = 0.5) -> dict[str, float]:
+def mean_average_precision(
+    results: Sequence[FrameResult], classes: Sequence[str], threshold: float = 0.5
+) -> dict[str, float]:
     """Average precision by class name, and their mean under "mean" (classes without truth left out)."""
     by_class = {name: average_precision(results, index, threshold) for index, name in enumerate(classes)}
     return {**by_class, "mean": float(np.nanmean(list(by_class.values())))}

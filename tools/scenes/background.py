@@ -1,6 +1,7 @@
 """The static picture of an empty street: sky, buildings and ground, one ray per sample."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import cv2
 import numpy as np
@@ -38,7 +39,12 @@ class Noise:
             grid = rng.standard_normal((cells, cells)).astype(np.float32)
             wrapped = np.pad(grid, 2, mode="wrap")
             scale = size // cells
-            total += cv2.resize(wrapped, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)[2 * scale : 2 * scale + size, 2 * scale : 2 * scale + size] * 0.75**octave
+            total += (
+                cv2.resize(wrapped, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)[
+                    2 * scale : 2 * scale + size, 2 * scale : 2 * scale + size
+                ]
+                * 0.75**octave
+            )
         self._texture = total / total.std() * 0.5
 
     def at(self, u: Array | Floats, v: Array | Floats) -> Floats:
@@ -53,7 +59,8 @@ class Noise:
         padded = -(-count // width) * width
         columns = np.pad(columns, ((0, 0), (0, padded - count))).reshape(-1, width)
         rows = np.pad(rows, ((0, 0), (0, padded - count))).reshape(-1, width)
-        return cv2.remap(self._texture, columns, rows, cv2.INTER_LINEAR).reshape(-1)[:count]
+        values: Floats = cv2.remap(self._texture, columns, rows, cv2.INTER_LINEAR).reshape(-1)[:count]
+        return values
 
 
 def paint_background(street: Street, camera: Camera, light: Light, rng: np.random.Generator) -> Background:
@@ -125,7 +132,8 @@ def _lit(colours: Floats, direct: Array, light: Light) -> Array:
 
 def _fade(distance: Floats, reach: float) -> Floats:
     """Weight of a detail that a pixel can no longer resolve beyond `reach` metres."""
-    return np.clip(2.0 - distance / reach, 0.0, 1.0)
+    weight: Floats = np.clip(2.0 - distance / reach, 0.0, 1.0)
+    return weight
 
 
 def _sky(rays: Floats, light: Light, noise: Noise) -> Floats:
@@ -135,13 +143,21 @@ def _sky(rays: Floats, light: Light, noise: Noise) -> Floats:
     lift = np.maximum(rise, 0.03)
     clouds = noise.at(rays[:, 0] / lift * 6 + 90, rays[:, 2] / lift * 6 + 33)
     cover = np.clip(clouds * 0.9, 0.0, 0.75)[:, None] * np.clip(rise * 6, 0, 1)[:, None]
-    return ((colours * (1 - cover) + np.minimum(light.horizon * 1.05, 1.0) * cover) * light.exposure).astype(np.float32)
+    sky: Floats = ((colours * (1 - cover) + np.minimum(light.horizon * 1.05, 1.0) * cover) * light.exposure).astype(
+        np.float32
+    )
+    return sky
 
 
 def _wall(buildings: Buildings, along: Floats, y: Floats, distance: Floats, light: Light, noise: Noise) -> Floats:
     """Facade colours (N, 3) at `along` metres along the wall and `y` metres up."""
     lot = buildings.lot(along)
-    colours = buildings.walls[lot] * (1.0 + 0.10 * noise.at(along * 9, y * 9) * _fade(distance, 30) + 0.07 * noise.at(along * 0.7, y * 0.7))[:, None]
+    colours = (
+        buildings.walls[lot]
+        * (1.0 + 0.10 * noise.at(along * 9, y * 9) * _fade(distance, 30) + 0.07 * noise.at(along * 0.7, y * 0.7))[
+            :, None
+        ]
+    )
     course = np.mod(y, 0.24) < 0.03  # bricks or boards
     colours = np.where((course & (lot % 3 == 1))[:, None], colours * (1 - 0.22 * _fade(distance, 18))[:, None], colours)
     start, end = buildings.edges[lot], buildings.edges[lot + 1]
@@ -171,10 +187,13 @@ def _wall(buildings: Buildings, along: Floats, y: Floats, distance: Floats, ligh
     seam = np.minimum(along - start, end - along) < 0.12
     colours = np.where(seam[:, None], colours * 0.7, colours)
     # Dirt near the pavement, and less sky light low in the canyon.
-    return (colours * np.clip(0.72 + 0.04 * y, 0.0, 1.0)[:, None]).astype(np.float32)
+    darkened: Floats = (colours * np.clip(0.72 + 0.04 * y, 0.0, 1.0)[:, None]).astype(np.float32)
+    return darkened
 
 
-def _ground(street: Street, x: Floats, z: Floats, distance: Floats, noise: Noise, covers: list[tuple[float, float]]) -> Floats:
+def _ground(
+    street: Street, x: Floats, z: Floats, distance: Floats, noise: Noise, covers: list[tuple[float, float]]
+) -> Floats:
     """Ground colours (N, 3)."""
     side = np.abs(x)
     on_road = side < street.road
@@ -196,7 +215,10 @@ def _ground(street: Street, x: Floats, z: Floats, distance: Floats, noise: Noise
     joint = (np.mod(side, street.paving) < 0.03) | (np.mod(z, street.paving) < 0.03)
     slab = np.mod(np.sin(np.floor(side / street.paving) * 12.9 + np.floor(z / street.paving) * 78.2) * 437.5, 1.0)
     detail = _fade(distance, 14)
-    pavement = np.broadcast_to(street.ground[1], (len(x), 3)) * (1 + 0.06 * fine + 0.08 * broad + detail * (0.10 * (slab - 0.5) - 0.22 * joint))[:, None]
+    pavement = (
+        np.broadcast_to(street.ground[1], (len(x), 3))
+        * (1 + 0.06 * fine + 0.08 * broad + detail * (0.10 * (slab - 0.5) - 0.22 * joint))[:, None]
+    )
     kerb = np.broadcast_to(street.ground[2], (len(x), 3)) * (1 + 0.08 * fine)[:, None]
     colours = np.where(on_road[:, None], road, np.where((side < street.road + 0.24)[:, None], kerb, pavement))
     gutter = np.exp(-np.maximum(street.road - side, 0.0) / 0.25) * on_road
@@ -216,7 +238,7 @@ def _markings(street: Street, x: Floats, z: Floats) -> NDArray[np.bool_]:
     edge = street.road - (street.road - lane_xs[-1]) * 0.45
     painted = np.abs(np.abs(x) - edge) < half
     dashed = np.mod(z, 9.0) < 3.0
-    for first, second in zip(lane_xs, lane_xs[1:], strict=False):
+    for first, second in pairwise(lane_xs):
         middle = (first + second) / 2
         solid = abs(middle) < 0.2 and len(lane_xs) > 2
         painted |= (np.abs(x - middle) < half) & (dashed | solid)
@@ -225,5 +247,8 @@ def _markings(street: Street, x: Floats, z: Floats) -> NDArray[np.bool_]:
     ahead = z - street.crossing
     stripes = (np.mod(x, 1.0) < 0.5) & (ahead > 0) & (ahead < 3.2) & (np.abs(x) < street.road - 0.2)
     clear = (ahead > -1.6) & (ahead < 4.8)
-    stop = (np.abs(ahead + 1.4) < 0.18) & (x > 0.1) & (x < edge) | (np.abs(ahead - 4.6) < 0.18) & (x < -0.1) & (x > -edge)
-    return (painted & ~clear) | stripes | stop
+    stop = (np.abs(ahead + 1.4) < 0.18) & (x > 0.1) & (x < edge) | (np.abs(ahead - 4.6) < 0.18) & (x < -0.1) & (
+        x > -edge
+    )
+    marked: NDArray[np.bool_] = (painted & ~clear) | stripes | stop
+    return marked

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 NEAR = 0.5
 """Depth in metres of the near plane; nothing closer is drawn."""
@@ -52,14 +52,16 @@ class Camera:
 
     def to_camera(self, points: Array) -> Array:
         """World points (..., 3) to the camera frame (..., 3)."""
-        return (points - self.origin) @ self.rotation.T
+        relative: Array = (points - self.origin) @ self.rotation.T
+        return relative
 
     def to_pixels(self, points: Array) -> Array:
         """Camera-frame points (..., 3) with depth of at least `NEAR` to pixels (..., 2)."""
         centre = np.array([self.width / 2, self.height / 2])
         pixels = points[..., :2] * (self.focal / points[..., 2:]) + centre
         # Keeps coordinates inside OpenCV's fixed-point range for polygons that end right before the camera.
-        return np.minimum(np.maximum(pixels, -8000.0), 8000.0)
+        clipped: Array = np.minimum(np.maximum(pixels, -8000.0), 8000.0)
+        return clipped
 
     def rays(self, width: int, height: int) -> NDArray[np.float32]:
         """World directions (height, width, 3), one per pixel of a picture of this view with another size."""

@@ -13,8 +13,8 @@ from gi.repository import Gst  # noqa: E402
 
 _PIPELINE = (
     "appsrc name=frames format=time block=true max-buffers=4 ! videoconvert ! video/x-raw,format=I420 ! "
-    "x264enc pass=qual quantizer=23 speed-preset=veryfast threads=1 key-int-max=50 ! h264parse ! mp4mux faststart=true ! "
-    "filesink name=file"
+    "x264enc pass=qual quantizer=23 speed-preset=superfast threads=1 key-int-max=50 ! h264parse ! "
+    "mp4mux faststart=true ! filesink name=file"
 )
 
 

@@ -36,7 +36,10 @@ def lamp_post(towards_road: float) -> list[Capsule]:
 
 def bollard() -> list[Capsule]:
     """A knee-high post."""
-    return [Capsule((0, 0, 0), (0, 0.85, 0), 0.07, 0.07, _IRON), Capsule((0, 0.72, 0), (0, 0.76, 0), 0.075, 0.075, (0.75, 0.75, 0.72))]
+    return [
+        Capsule((0, 0, 0), (0, 0.85, 0), 0.07, 0.07, _IRON),
+        Capsule((0, 0.72, 0), (0, 0.76, 0), 0.075, 0.075, (0.75, 0.75, 0.72)),
+    ]
 
 
 def furnish(street: Street, rng: np.random.Generator) -> list[tuple[Pose, list[Capsule]]]:

@@ -43,12 +43,14 @@ class Light:
         """
         direct = np.maximum(normals @ self.sun, 0.0)[:, None] * self.sun_colour * lit
         diffuse = self.sky_colour * (0.72 + 0.28 * normals[:, 1:2])
-        return colours * (direct + diffuse)
+        shaded: Array = colours * (direct + diffuse)
+        return shaded
 
     def through_air(self, colours: Array, distance: Array) -> Array:
         """Adds haze over `distance` metres (broadcast against colours (..., 3)) and exposure."""
         clear = np.exp(-self.haze * np.asarray(distance))
-        return (colours * clear + self.horizon * (1.0 - clear)) * self.exposure
+        seen: Array = (colours * clear + self.horizon * (1.0 - clear)) * self.exposure
+        return seen
 
 
 def random_light(rng: np.random.Generator) -> Light:

@@ -39,7 +39,7 @@ class Clip:
     duration: float = 15.0
 
 
-CLIPS = (Clip("street", 1, "street", 1280, 720), Clip("alley", 4, "alley", 720, 1280))
+CLIPS = (Clip("street", 38, "street", 1280, 720), Clip("alley", 14, "alley", 720, 1280))
 
 
 def make_clip(clip: Clip, folder: Path) -> Path:
@@ -50,7 +50,12 @@ def make_clip(clip: Clip, folder: Path) -> Path:
     """
     path, truth_path, recipe_path = (folder / f"{clip.name}.{kind}" for kind in ("mp4", "truth.json", "recipe.json"))
     recipe = json.dumps({"version": RECIPE_VERSION, **asdict(clip)})
-    if path.exists() and truth_path.exists() and recipe_path.exists() and recipe_path.read_text(encoding="utf-8") == recipe:
+    if (
+        path.exists()
+        and truth_path.exists()
+        and recipe_path.exists()
+        and recipe_path.read_text(encoding="utf-8") == recipe
+    ):
         return path
     cv2.setNumThreads(1)  # the clips are made side by side
     scene = Scene(clip.seed, clip.width, clip.height, clip.fps, clip.style)

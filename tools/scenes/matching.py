@@ -13,12 +13,14 @@ def intersections(a: Floats, b: Floats) -> Floats:
     """Areas (N, M) shared by boxes `a` (N, 4) and `b` (M, 4), xyxy."""
     low = np.maximum(a[:, None, :2], b[None, :, :2])
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])
-    return np.prod(np.maximum(high - low, 0.0), axis=2)
+    sides: Floats = np.maximum(high - low, 0.0)
+    return sides[..., 0] * sides[..., 1]
 
 
 def areas(boxes: Floats) -> Floats:
     """Areas (N,) of xyxy boxes (N, 4)."""
-    return np.prod(np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0), axis=1)
+    sides: Floats = np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0)
+    return sides[:, 0] * sides[:, 1]
 
 
 def iou(a: Floats, b: Floats) -> Floats:
@@ -28,15 +30,17 @@ def iou(a: Floats, b: Floats) -> Floats:
     return shared / np.maximum(union, 1e-9)
 
 
-def match(boxes: Floats, scores: Floats, truth: Floats, ignore: NDArray[np.bool_], threshold: float = 0.5) -> NDArray[np.intp]:
+def match(
+    boxes: Floats, scores: Floats, truth: Floats, ignore: NDArray[np.bool_], threshold: float = 0.5
+) -> NDArray[np.intp]:
     """Matches the detections of one class in one frame, best score first, each true object at most once (as COCO does).
 
     Args:
         boxes: (N, 4) detected boxes, xyxy in pixels.
         scores: (N,) confidences.
         truth: (M, 4) true boxes.
-        ignore: (M,) objects that need not be found. A detection with at least `threshold` of its area inside one of them,
-            and with no other match, is ignored.
+        ignore: (M,) objects that need not be found. A detection without a match that has at least `threshold` of its
+            area inside one of them is ignored.
         threshold: least intersection over union of a match.
 
     Returns:
@@ -48,7 +52,7 @@ def match(boxes: Floats, scores: Floats, truth: Floats, ignore: NDArray[np.bool_
     overlap = iou(boxes, truth)
     overlap[:, ignore] = 0.0
     inside = intersections(boxes, truth[ignore]) / np.maximum(areas(boxes), 1e-9)[:, None]
-    ignorable = (inside >= threshold).any(axis=1)
+    ignorable: NDArray[np.bool_] = np.any(inside >= threshold, axis=1)
     for index in np.argsort(-scores, kind="stable"):
         best = int(np.argmax(overlap[index]))
         if overlap[index, best] >= threshold:

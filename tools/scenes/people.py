@@ -1,6 +1,7 @@
 """People and cyclists: jointed figures of capsules that walk and pedal."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,11 +11,26 @@ from tools.scenes.shapes import Capsule, Point
 _SKIN = [(0.86, 0.68, 0.56), (0.74, 0.54, 0.42), (0.55, 0.38, 0.28), (0.36, 0.24, 0.18)]
 _HAIR = [(0.10, 0.08, 0.07), (0.26, 0.17, 0.11), (0.52, 0.40, 0.24), (0.50, 0.49, 0.48), (0.40, 0.20, 0.12)]
 _TOPS = [
-    (0.72, 0.14, 0.14), (0.14, 0.24, 0.50), (0.84, 0.84, 0.82), (0.12, 0.12, 0.13), (0.20, 0.42, 0.30), (0.86, 0.66, 0.16),
-    (0.46, 0.46, 0.48), (0.82, 0.42, 0.18), (0.50, 0.70, 0.84), (0.56, 0.26, 0.48), (0.62, 0.54, 0.40), (0.30, 0.22, 0.18),
+    (0.72, 0.14, 0.14), (0.14, 0.24, 0.50), (0.84, 0.84, 0.82), (0.12, 0.12, 0.13),
+    (0.20, 0.42, 0.30), (0.86, 0.66, 0.16), (0.46, 0.46, 0.48), (0.82, 0.42, 0.18),
+    (0.50, 0.70, 0.84), (0.56, 0.26, 0.48), (0.62, 0.54, 0.40), (0.30, 0.22, 0.18),
 ]  # fmt: skip
-_BOTTOMS = [(0.16, 0.20, 0.32), (0.10, 0.10, 0.11), (0.30, 0.30, 0.32), (0.48, 0.42, 0.32), (0.22, 0.30, 0.44), (0.34, 0.24, 0.18)]
-_FRAMES = [(0.70, 0.12, 0.10), (0.12, 0.12, 0.13), (0.16, 0.34, 0.58), (0.80, 0.80, 0.78), (0.20, 0.50, 0.32), (0.86, 0.58, 0.14)]
+_BOTTOMS = [
+    (0.16, 0.20, 0.32),
+    (0.10, 0.10, 0.11),
+    (0.30, 0.30, 0.32),
+    (0.48, 0.42, 0.32),
+    (0.22, 0.30, 0.44),
+    (0.34, 0.24, 0.18),
+]
+_FRAMES = [
+    (0.70, 0.12, 0.10),
+    (0.12, 0.12, 0.13),
+    (0.16, 0.34, 0.58),
+    (0.80, 0.80, 0.78),
+    (0.20, 0.50, 0.32),
+    (0.86, 0.58, 0.14),
+]
 _SHOE: Colour = (0.12, 0.11, 0.11)
 _TYRE: Colour = (0.08, 0.08, 0.08)
 
@@ -91,7 +107,15 @@ def pedestrian(looks: Looks, walked: float, walking: bool) -> list[Capsule]:
         leg = looks.skin if looks.skirt else looks.bottom
         body.append(Capsule(hip, knee, 0.088 * girth, 0.062 * girth, looks.bottom))
         body.append(Capsule(knee, ankle, 0.060 * girth, 0.045 * girth, leg))
-        body.append(Capsule((ankle[0], ankle[1], ankle[2]), (ankle[0], max(ankle[1] - 0.02, 0.03), ankle[2] + 0.15 * size), 0.045 * size, 0.036 * size, _SHOE))
+        body.append(
+            Capsule(
+                (ankle[0], ankle[1], ankle[2]),
+                (ankle[0], max(ankle[1] - 0.02, 0.03), ankle[2] + 0.15 * size),
+                0.045 * size,
+                0.036 * size,
+                _SHOE,
+            )
+        )
         shoulder = (side * 0.185 * girth, shoulder_y - 0.02, lean)
         arm = -thigh * 0.8 if walking else 0.05
         elbow = _from((shoulder[0] + side * 0.03, shoulder[1], shoulder[2]), 0.29 * size, arm)
@@ -100,7 +124,15 @@ def pedestrian(looks: Looks, walked: float, walking: bool) -> list[Capsule]:
         body.append(Capsule(elbow, hand, 0.042 * girth, 0.034 * girth, looks.top if not looks.skirt else looks.skin))
         body.append(Capsule(hand, hand, 0.042 * size, 0.042 * size, looks.skin))
         if side == 1 and looks.bag is not None:
-            body.append(Capsule((hand[0], hand[1] - 0.16, hand[2] - 0.08), (hand[0], hand[1] - 0.16, hand[2] + 0.08), 0.13 * size, 0.13 * size, looks.bag))
+            body.append(
+                Capsule(
+                    (hand[0], hand[1] - 0.16, hand[2] - 0.08),
+                    (hand[0], hand[1] - 0.16, hand[2] + 0.08),
+                    0.13 * size,
+                    0.13 * size,
+                    looks.bag,
+                )
+            )
     if looks.skirt:
         body.append(Capsule((0.0, hip_y, 0.0), (0.0, 0.58 * size, 0.0), 0.16 * girth, 0.20 * girth, looks.bottom))
     body += _torso(looks, (0.0, hip_y, 0.0), (0.0, shoulder_y, lean), size, girth)
@@ -119,16 +151,52 @@ def _torso(looks: Looks, hip: Point, neck: Point, size: float, girth: float) -> 
     head = (neck[0], neck[1] + 0.20 * size, neck[2] + 0.02)
     parts = [
         Capsule(at(hip, 0.02), at(neck, -0.12 * size), 0.135 * girth, 0.150 * girth, looks.top),
-        Capsule(at(neck, -0.09 * size, side=-0.11 * girth), at(neck, -0.09 * size, side=0.11 * girth), 0.085 * girth, 0.085 * girth, looks.top),
+        Capsule(
+            at(neck, -0.09 * size, side=-0.11 * girth),
+            at(neck, -0.09 * size, side=0.11 * girth),
+            0.085 * girth,
+            0.085 * girth,
+            looks.top,
+        ),
         Capsule(at(neck, -0.02), head, 0.055 * size, 0.07 * size, looks.skin),
         Capsule(head, (head[0], head[1] + 0.04 * size, head[2]), 0.095 * size, 0.098 * size, looks.skin),
-        Capsule((head[0], head[1] + 0.05 * size, head[2] - 0.035), (head[0], head[1] + 0.065 * size, head[2] - 0.01), 0.098 * size, 0.090 * size, looks.hair),
+        Capsule(
+            (head[0], head[1] + 0.05 * size, head[2] - 0.035),
+            (head[0], head[1] + 0.065 * size, head[2] - 0.01),
+            0.098 * size,
+            0.090 * size,
+            looks.hair,
+        ),
     ]
-    parts.append(Capsule((head[0], head[1] + 0.045 * size, head[2] - 0.055), (head[0], head[1], head[2] - 0.045), 0.088 * size, 0.084 * size, looks.hair))
+    parts.append(
+        Capsule(
+            (head[0], head[1] + 0.045 * size, head[2] - 0.055),
+            (head[0], head[1], head[2] - 0.045),
+            0.088 * size,
+            0.084 * size,
+            looks.hair,
+        )
+    )
     if looks.long_hair:
-        parts.append(Capsule((head[0], head[1] + 0.02, head[2] - 0.07), (head[0], head[1] - 0.20 * size, head[2] - 0.10), 0.085 * size, 0.06 * size, looks.hair))
+        parts.append(
+            Capsule(
+                (head[0], head[1] + 0.02, head[2] - 0.07),
+                (head[0], head[1] - 0.20 * size, head[2] - 0.10),
+                0.085 * size,
+                0.06 * size,
+                looks.hair,
+            )
+        )
     if looks.backpack is not None:
-        parts.append(Capsule(at(hip, 0.18 * size, 0.19 * girth), at(neck, -0.12 * size, 0.18 * girth), 0.14 * size, 0.12 * size, looks.backpack))
+        parts.append(
+            Capsule(
+                at(hip, 0.18 * size, 0.19 * girth),
+                at(neck, -0.12 * size, 0.18 * girth),
+                0.14 * size,
+                0.12 * size,
+                looks.backpack,
+            )
+        )
     return parts
 
 
@@ -141,26 +209,63 @@ def cyclist(looks: Looks, ridden: float) -> list[Capsule]:
     parts: list[Capsule] = []
     angles = np.linspace(0, 2 * np.pi, 11)
     for hub in (rear, front):
-        rim = [(0.0, hub[1] + radius * 0.96 * float(np.sin(a)), hub[2] + radius * 0.96 * float(np.cos(a))) for a in angles]
-        parts += [Capsule(a, b, 0.022, 0.022, _TYRE) for a, b in zip(rim, rim[1:], strict=False)]
-    for start, end in ((rear, bottom), (bottom, saddle), (saddle, rear), (saddle, (0.0, 0.86, 0.32)), (bottom, (0.0, 0.78, 0.34)), (bar, front)):
+        rim = [
+            (0.0, hub[1] + radius * 0.96 * float(np.sin(a)), hub[2] + radius * 0.96 * float(np.cos(a))) for a in angles
+        ]
+        parts += [Capsule(a, b, 0.022, 0.022, _TYRE) for a, b in pairwise(rim)]
+    for start, end in (
+        (rear, bottom),
+        (bottom, saddle),
+        (saddle, rear),
+        (saddle, (0.0, 0.86, 0.32)),
+        (bottom, (0.0, 0.78, 0.34)),
+        (bar, front),
+    ):
         parts.append(Capsule(start, end, 0.022, 0.022, looks.frame))
     parts.append(Capsule((-0.24, 1.02, 0.36), (0.24, 1.02, 0.36), 0.02, 0.02, _SHOE))
     hip, neck = (0.0, 1.00 * size, -0.20), (0.0, 1.45 * size, 0.12)
     for side, shift in ((-1, 0.0), (1, np.pi)):
-        pedal = (side * 0.10, bottom[1] + 0.17 * float(np.sin(crank + shift)), bottom[2] + 0.17 * float(np.cos(crank + shift)))
+        pedal = (
+            side * 0.10,
+            bottom[1] + 0.17 * float(np.sin(crank + shift)),
+            bottom[2] + 0.17 * float(np.cos(crank + shift)),
+        )
         start = (side * 0.09 * girth, hip[1] - 0.03, hip[2])
         knee = _knee(start, (pedal[0], pedal[1] + 0.06, pedal[2] - 0.03), 0.45 * size, 0.46 * size)
         parts.append(Capsule(start, knee, 0.088 * girth, 0.062 * girth, looks.bottom))
-        parts.append(Capsule(knee, (pedal[0], pedal[1] + 0.06, pedal[2] - 0.03), 0.060 * girth, 0.045 * girth, looks.skin if looks.skirt else looks.bottom))
-        parts.append(Capsule((pedal[0], pedal[1] + 0.03, pedal[2] - 0.06), (pedal[0], pedal[1] + 0.03, pedal[2] + 0.10), 0.042, 0.036, _SHOE))
+        parts.append(
+            Capsule(
+                knee,
+                (pedal[0], pedal[1] + 0.06, pedal[2] - 0.03),
+                0.060 * girth,
+                0.045 * girth,
+                looks.skin if looks.skirt else looks.bottom,
+            )
+        )
+        parts.append(
+            Capsule(
+                (pedal[0], pedal[1] + 0.03, pedal[2] - 0.06),
+                (pedal[0], pedal[1] + 0.03, pedal[2] + 0.10),
+                0.042,
+                0.036,
+                _SHOE,
+            )
+        )
         shoulder, hand = (side * 0.18 * girth, neck[1] - 0.04, neck[2]), (side * 0.22, 1.06, 0.36)
         elbow = (side * 0.25, (shoulder[1] + hand[1]) / 2 - 0.06, (shoulder[2] + hand[2]) / 2 - 0.02)
         parts.append(Capsule(shoulder, elbow, 0.054 * girth, 0.044 * girth, looks.top))
         parts.append(Capsule(elbow, hand, 0.042 * girth, 0.036 * girth, looks.top))
     parts += _torso(looks, hip, neck, size, girth)
     if looks.helmet is not None:
-        parts.append(Capsule((0.0, neck[1] + 0.27 * size, neck[2] - 0.05), (0.0, neck[1] + 0.28 * size, neck[2] + 0.08), 0.105 * size, 0.095 * size, looks.helmet))
+        parts.append(
+            Capsule(
+                (0.0, neck[1] + 0.27 * size, neck[2] - 0.05),
+                (0.0, neck[1] + 0.28 * size, neck[2] + 0.08),
+                0.105 * size,
+                0.095 * size,
+                looks.helmet,
+            )
+        )
     return parts
 
 

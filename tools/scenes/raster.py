@@ -62,20 +62,17 @@ def draw(polygons: Polygons, width: int, height: int) -> Patch | None:
 
 def compose(picture: NDArray[np.uint8], patch: Patch, opacity: float = 1.0) -> None:
     """Lays a patch over `picture` (H, W, 3) in place."""
+    # convertScaleAbs computes |255 - opacity * alpha|.
     area = picture[patch.window]
     clear = cv2.cvtColor(cv2.convertScaleAbs(patch.alpha, alpha=-opacity, beta=255.0), cv2.COLOR_GRAY2RGB)
-    if opacity < 1.0:
-        # convertScaleAbs computes |255 - opacity * alpha|.
-        colour = cv2.convertScaleAbs(patch.colour, alpha=opacity)
-    else:
-        colour = patch.colour
+    colour = cv2.convertScaleAbs(patch.colour, alpha=opacity) if opacity < 1.0 else patch.colour
     cv2.multiply(area, clear, dst=clear, scale=1 / 255)
     picture[patch.window] = cv2.add(clear, colour)
 
 
 def solid(patch: Patch) -> NDArray[np.bool_]:
-    """(h, w) True where the figure covers at least half of the pixel."""
-    return patch.alpha >= 128
+    """(h, w) True where the figure covers more than half of the pixel."""
+    return patch.alpha > 128
 
 
 def extent(patch: Patch) -> tuple[int, int, int, int] | None:

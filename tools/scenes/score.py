@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from tools.scenes.matching import FALSE, match
-from tools.scenes.truth import Truth
+from tools.scenes.truth import Truth, load_truth
+
+__all__ = ["ClassScore", "Score", "load_events", "load_truth", "score"]
 
 MIN_TRACK_FRAMES = 5
 """Frames in which an object must be owed before its track is."""
@@ -57,8 +59,18 @@ class Score:
     tracks: int
     truth_tracks: int
 
+    @property
+    def precision(self) -> float:
+        """Of all classes together."""
+        return self.total.precision
 
-def read_events(path: Path) -> dict[str, list[dict[str, Any]]]:
+    @property
+    def recall(self) -> float:
+        """Of all classes together."""
+        return self.total.recall
+
+
+def load_events(path: Path) -> dict[str, list[dict[str, Any]]]:
     """Reads an event file (JSON Lines) and groups its lines by source.
 
     Raises:
@@ -76,18 +88,21 @@ def read_events(path: Path) -> dict[str, list[dict[str, Any]]]:
     return by_source
 
 
-def score_events(events: Iterable[Mapping[str, Any]], truth: Truth, threshold: float = 0.5) -> Score:
+def score(events: Iterable[Mapping[str, Any]], truth: Truth, threshold: float = 0.5) -> Score:
     """Scores the events of one source; frames of the truth without an event count as missed.
 
     Args:
-        events: one mapping per frame with `frame` and `objects`, each with `bbox` [x1, y1, x2, y2] in source pixels, `label`,
-            `confidence` and `track_id` (integer or null).
+        events: one mapping per frame with `frame` and `objects`, each with `bbox` [x1, y1, x2, y2] in source pixels,
+            `label`, `confidence` and `track_id` (integer or null).
         truth: of the same clip.
         threshold: least intersection over union of a right detection.
     """
     listed = list(events)
     by_frame = {int(event["frame"]): event["objects"] for event in listed}
-    labels = [*truth.classes, *sorted({item["label"] for items in by_frame.values() for item in items} - set(truth.classes))]
+    labels = [
+        *truth.classes,
+        *sorted({item["label"] for items in by_frame.values() for item in items} - set(truth.classes)),
+    ]
     classes = {label: ClassScore(0, 0, 0) for label in labels}
     for index, true_objects in enumerate(truth.frames):
         found = by_frame.get(index, [])

@@ -3,9 +3,10 @@
 Model frame of a figure: x to its right, y up, z ahead, origin on the ground below its middle, in metres.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import cv2
@@ -16,11 +17,15 @@ from tools.scenes.camera import NEAR, Array, Camera
 from tools.scenes.light import Colour, Light, to_bytes
 
 Point = tuple[float, float, float]
+Span = tuple[float, float]
 
 _FLAT_RADIUS = 4.5
 """Pixels below which the shading of a limb cannot be seen and is left out."""
 
-_CIRCLE = np.stack([np.cos(np.linspace(0, 2 * np.pi, 12, endpoint=False)), np.sin(np.linspace(0, 2 * np.pi, 12, endpoint=False))], axis=1)
+_CIRCLE = np.stack(
+    [np.cos(np.linspace(0, 2 * np.pi, 12, endpoint=False)), np.sin(np.linspace(0, 2 * np.pi, 12, endpoint=False))],
+    axis=1,
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,8 @@ class Pose:
 
     def to_world(self, points: Array) -> Array:
         """Model points (..., 3) to world points (..., 3)."""
-        return self.turn(points) + np.array([self.x, 0.0, self.z])
+        world: Array = self.turn(points) + np.array([self.x, 0.0, self.z])
+        return world
 
     def turn(self, vectors: Array) -> Array:
         """Model directions (..., 3) to world directions (..., 3)."""
@@ -88,7 +94,7 @@ class PackedFaces:
 
 @dataclass
 class Group:
-    """A convex piece of a mesh: `faces` (K, 3) polygons with `colours`, `normals` pointing out, and `glow` (own light)."""
+    """A convex piece of a mesh: `faces`, (K, 3) polygons each, with `colours` and with `normals` pointing out."""
 
     inside: Array
     layer: int
@@ -108,14 +114,38 @@ class Group:
         self.colours.append(colour)
         self.normals.append(normal)
 
-    def box(self, low: Point, high: Point, colour: Colour) -> None:
+    def crossways(self, x: Span, y: Span, z: Span, colour: Colour, top: float = 1.0) -> None:
+        """Adds a panel that faces ahead, back or up: from y[0] at z[0] to y[1] at z[1], `top` times as wide there."""
+        (x0, x1), (y0, y1), (z0, z1) = x, y, z
+        self.face([(x0, y0, z0), (x1, y0, z0), (x1 * top, y1, z1), (x0 * top, y1, z1)], colour)
+
+    def sideways(self, x: float, y: Span, z: Span, colour: Colour) -> None:
+        """Adds an upright panel that faces to the side at `x`."""
+        self.face([(x, y[0], z[0]), (x, y[1], z[0]), (x, y[1], z[1]), (x, y[0], z[1])], colour)
+
+    def sweep(
+        self, half: float, profile: Sequence[tuple[float, float]], colours: Sequence[Colour], side: Colour
+    ) -> None:
+        """Adds a body of width 2 * `half` with the given side view, (z, y) points from rear to front.
+
+        Args:
+            half: half of the width in metres.
+            profile: outline seen from the side, without the underside.
+            colours: of the panel after each point but the last.
+            side: colour of both sides.
+        """
+        for (start, end), colour in zip(pairwise(profile), colours, strict=True):
+            self.crossways((-half, half), (start[1], end[1]), (start[0], end[0]), colour)
+        for x in (-half, half):
+            self.face([(x, y, z) for z, y in profile], side)
+
+    def box(self, x: Span, y: Span, z: Span, colour: Colour) -> None:
         """Adds the five faces of a box that can be seen from above the ground."""
-        (x0, y0, z0), (x1, y1, z1) = low, high
-        self.face([(x0, y0, z0), (x0, y1, z0), (x0, y1, z1), (x0, y0, z1)], colour)
-        self.face([(x1, y0, z0), (x1, y1, z0), (x1, y1, z1), (x1, y0, z1)], colour)
-        self.face([(x0, y0, z0), (x1, y0, z0), (x1, y1, z0), (x0, y1, z0)], colour)
-        self.face([(x0, y0, z1), (x1, y0, z1), (x1, y1, z1), (x0, y1, z1)], colour)
-        self.face([(x0, y1, z0), (x1, y1, z0), (x1, y1, z1), (x0, y1, z1)], colour)
+        for end in z:
+            self.crossways(x, y, (end, end), colour)
+        for end in x:
+            self.sideways(end, y, z, colour)
+        self.crossways(x, (y[1], y[1]), z, colour)
 
 
 class Capsule(NamedTuple):
@@ -128,6 +158,10 @@ class Capsule(NamedTuple):
     colour: Colour
 
 
+Figure = Mesh | list[Capsule]
+"""Anything that can be drawn."""
+
+
 @dataclass
 class Polygons:
     """Coloured polygons in drawing order: `points` (K, 2) float pixels each, `colours` (N, 3) uint8 RGB."""
@@ -136,7 +170,21 @@ class Polygons:
     colours: np.ndarray
 
 
-def mesh_polygons(mesh: Mesh, pose: Pose, camera: Camera, light: Light, lit: float) -> Polygons:
+def figure_polygons(figure: Figure, pose: Pose, camera: Camera, light: Light, lit: float) -> Polygons:
+    """Projects and shades a figure; `lit` is 1 in the sun and 0 in the shade."""
+    if isinstance(figure, Mesh):
+        return _mesh_polygons(figure, pose, camera, light, lit)
+    return _capsule_polygons(figure, pose, camera, light, lit)
+
+
+def figure_shadow(figure: Figure, pose: Pose, camera: Camera, light: Light) -> list[Array]:
+    """Convex outlines in pixels, (K, 2), that together are the sun's shadow of a figure on the ground."""
+    if isinstance(figure, Mesh):
+        return _mesh_shadow(figure, pose, camera, light)
+    return _capsule_shadow(figure, pose, camera, light)
+
+
+def _mesh_polygons(mesh: Mesh, pose: Pose, camera: Camera, light: Light, lit: float) -> Polygons:
     """Projects and shades the visible faces of a mesh."""
     faces = mesh.packed
     normals = pose.turn(faces.normals)
@@ -175,7 +223,9 @@ def _clip_near(face: Array) -> Array:
     if ahead.all():
         return face
     kept = []
-    for point, following, inside, inside_next in zip(face, np.roll(face, -1, axis=0), ahead, np.roll(ahead, -1), strict=True):
+    for point, following, inside, inside_next in zip(
+        face, np.roll(face, -1, axis=0), ahead, np.roll(ahead, -1), strict=True
+    ):
         if inside:
             kept.append(point)
         if inside != inside_next:
@@ -183,7 +233,7 @@ def _clip_near(face: Array) -> Array:
     return np.array(kept).reshape(-1, 3)
 
 
-def capsule_polygons(capsules: Sequence[Capsule], pose: Pose, camera: Camera, light: Light, lit: float) -> Polygons:
+def _capsule_polygons(capsules: Sequence[Capsule], pose: Pose, camera: Camera, light: Light, lit: float) -> Polygons:
     """Projects and shades capsules, far ones first; each gets a darker rim and a lighter side to look round."""
     ends = pose.to_world(np.array([(c.start, c.end) for c in capsules]))
     radii = np.array([(c.start_radius, c.end_radius) for c in capsules])
@@ -196,7 +246,9 @@ def capsule_polygons(capsules: Sequence[Capsule], pose: Pose, camera: Camera, li
     distance = np.linalg.norm(in_camera, axis=-1).mean(axis=1)
     towards_eye = camera.origin - ends.mean(axis=1)
     towards_eye /= np.linalg.norm(towards_eye, axis=1, keepdims=True)
-    bright = light.sun + np.array([0.0, 0.8, 0.0]) if lit > 0.3 and light.sun_colour.any() else np.array([0.0, 1.0, 0.0])
+    bright = (
+        light.sun + np.array([0.0, 0.8, 0.0]) if lit > 0.3 and light.sun_colour.any() else np.array([0.0, 1.0, 0.0])
+    )
     bright = bright / np.linalg.norm(bright)
     lit_normals = bright * 0.7 + towards_eye * 0.7
     lit_normals /= np.linalg.norm(lit_normals, axis=1, keepdims=True)
@@ -226,10 +278,11 @@ def _outline(pixels: Array, radii: Array) -> Array:
     radius = np.where(at_end, radii[:, 1:], radii[:, :1])
     centre = np.where(at_end[None, :, None], pixels[:, 1:], pixels[:, :1])
     turned = np.stack([cos[:, None] * x - sin[:, None] * y, sin[:, None] * x + cos[:, None] * y], axis=-1)
-    return centre + turned * radius[..., None]
+    outlines: Array = centre + turned * radius[..., None]
+    return outlines
 
 
-def mesh_shadow(mesh: Mesh, pose: Pose, camera: Camera, light: Light) -> list[Array]:
+def _mesh_shadow(mesh: Mesh, pose: Pose, camera: Camera, light: Light) -> list[Array]:
     """Convex outlines in pixels, (K, 2), of the sun's shadow of a mesh on the ground, one per group."""
     faces = mesh.packed
     ground = camera.to_camera(_on_ground(pose.to_world(faces.vertices), light))
@@ -240,7 +293,7 @@ def mesh_shadow(mesh: Mesh, pose: Pose, camera: Camera, light: Light) -> list[Ar
     return [cv2.convexHull(piece)[:, 0] for piece in np.split(pixels, np.cumsum(counts)[:-1])]
 
 
-def capsule_shadow(capsules: Sequence[Capsule], pose: Pose, camera: Camera, light: Light) -> list[Array]:
+def _capsule_shadow(capsules: Sequence[Capsule], pose: Pose, camera: Camera, light: Light) -> list[Array]:
     """Quadrilaterals in pixels, (4, 2), of the sun's shadows of capsules on the ground."""
     ends = _on_ground(pose.to_world(np.array([(c.start, c.end) for c in capsules])), light)
     radii = np.array([(c.start_radius, c.end_radius) for c in capsules])[..., None]
@@ -263,4 +316,5 @@ def footprint(width: float, length: float, pose: Pose, camera: Camera) -> list[A
 
 def _on_ground(points: Array, light: Light) -> Array:
     """Where the shadow of each point (..., 3) falls."""
-    return points - light.sun * (points[..., 1:2] / light.sun[1])
+    ground: Array = points - light.sun * (points[..., 1:2] / light.sun[1])
+    return ground

@@ -80,7 +80,9 @@ def random_street(rng: np.random.Generator, style: Style) -> Street:
         pavement = rng.uniform(1.8, 2.8)
     wall = road + pavement
     tone = rng.uniform(0.85, 1.12)
-    carriageway = np.array([0.36, 0.365, 0.375]) if style == "street" else rng.uniform(0.36, 0.5) * np.array([1.05, 1.0, 0.94])
+    carriageway = (
+        np.array([0.36, 0.365, 0.375]) if style == "street" else rng.uniform(0.36, 0.5) * np.array([1.05, 1.0, 0.94])
+    )
     pavement_colour = rng.uniform(0.48, 0.62) * np.array([1.02, 1.0, 0.96])
     return Street(
         style=style,
@@ -101,9 +103,19 @@ def _random_buildings(rng: np.random.Generator, x: float, style: Style) -> Build
         edges.append(edges[-1] + rng.uniform(7, 18))
     count = len(edges) - 1
     plaster = np.array(
-        [(0.72, 0.66, 0.56), (0.60, 0.36, 0.28), (0.66, 0.62, 0.60), (0.78, 0.74, 0.68), (0.50, 0.42, 0.38), (0.74, 0.58, 0.42), (0.52, 0.58, 0.62)]
+        [
+            (0.72, 0.66, 0.56),
+            (0.60, 0.36, 0.28),
+            (0.66, 0.62, 0.60),
+            (0.78, 0.74, 0.68),
+            (0.50, 0.42, 0.38),
+            (0.74, 0.58, 0.42),
+            (0.52, 0.58, 0.62),
+        ]
     )
-    trims = np.array([(0.24, 0.28, 0.30), (0.85, 0.83, 0.80), (0.16, 0.30, 0.26), (0.42, 0.16, 0.14), (0.20, 0.26, 0.42)])
+    trims = np.array(
+        [(0.24, 0.28, 0.30), (0.85, 0.83, 0.80), (0.16, 0.30, 0.26), (0.42, 0.16, 0.14), (0.20, 0.26, 0.42)]
+    )
     low, high = (8.0, 20.0) if style == "street" else (8.0, 15.0)
     return Buildings(
         x=x,
@@ -111,7 +123,9 @@ def _random_buildings(rng: np.random.Generator, x: float, style: Style) -> Build
         heights=rng.uniform(low, high, count),
         walls=plaster[rng.integers(0, len(plaster), count)] * rng.uniform(0.85, 1.1, (count, 1)),
         trims=trims[rng.integers(0, len(trims), count)],
-        windows=np.stack([rng.uniform(1.8, 3.2, count), rng.uniform(0.42, 0.62, count), rng.uniform(0.45, 0.62, count)], axis=1),
+        windows=np.stack(
+            [rng.uniform(1.8, 3.2, count), rng.uniform(0.42, 0.62, count), rng.uniform(0.45, 0.62, count)], axis=1
+        ),
     )
 
 
@@ -126,7 +140,8 @@ def sunlit(street: Street, light: Light, points: Array) -> Array:
     roof = buildings.heights[buildings.lot(points[..., 2] + light.sun[2] * steps)]
     # The sun's disc is half a degree wide, so the edge of a shadow is softer the further it falls.
     softness = 0.05 + 0.02 * steps
-    return np.clip((height - roof) / softness + 0.5, 0.0, 1.0)
+    lit: Array = np.clip((height - roof) / softness + 0.5, 0.0, 1.0)
+    return lit
 
 
 def random_camera(rng: np.random.Generator, street: Street, width: int, height: int) -> Camera:

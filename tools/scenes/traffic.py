@@ -1,16 +1,14 @@
 """Who is where at any time: traffic as conveyor belts, so that a frame needs no simulation up to it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
-from tools.scenes.camera import Array, Camera
-from tools.scenes.light import Light
 from tools.scenes.people import Looks, cyclist, pedestrian, random_looks
-from tools.scenes.shapes import Mesh, Polygons, Pose, capsule_polygons, capsule_shadow, footprint, mesh_polygons, mesh_shadow
+from tools.scenes.shapes import Figure, Mesh, Pose
 from tools.scenes.street import STREET_END, STREET_START, Street
 from tools.scenes.vehicles import car, truck
 
@@ -39,26 +37,13 @@ class Actor:
     length: float
     still: bool
 
-    def polygons(self, pose: Pose, travelled: float, camera: Camera, light: Light, lit: float) -> Polygons:
-        """The figure in the picture after `travelled` metres."""
+    def figure(self, travelled: float) -> Figure:
+        """The shape after `travelled` metres."""
         if isinstance(self.body, Mesh):
-            return mesh_polygons(self.body, pose, camera, light, lit)
-        return capsule_polygons(self._limbs(self.body, travelled), pose, camera, light, lit)
-
-    def shadow(self, pose: Pose, travelled: float, camera: Camera, light: Light) -> list[Array]:
-        """Outlines in pixels whose hulls are the sun's shadow on the ground."""
-        if isinstance(self.body, Mesh):
-            return mesh_shadow(self.body, pose, camera, light)
-        return capsule_shadow(self._limbs(self.body, travelled), pose, camera, light)
-
-    def footprint(self, pose: Pose, camera: Camera) -> list[Array]:
-        """The ground below the figure in pixels."""
-        return footprint(self.width, self.length, pose, camera)
-
-    def _limbs(self, looks: Looks, travelled: float):  # type: ignore[no-untyped-def]
+            return self.body
         if self.label == "cyclist":
-            return cyclist(looks, travelled)
-        return pedestrian(looks, travelled, walking=not self.still)
+            return cyclist(self.body, travelled)
+        return pedestrian(self.body, travelled, walking=not self.still)
 
 
 @dataclass(frozen=True)
@@ -94,7 +79,7 @@ class Belt:
         first = int(np.floor((moved - _LENGTH) / self.gap)) - 1
         last = int(np.ceil(moved / self.gap)) + 1
         for place in range(first, last + 1):
-            actor, offset, phase = self._actor(place)
+            actor, offset, phase = _make_actor(self, place)
             travelled = moved - place * self.gap - offset
             if actor is None or not 0 <= travelled <= _LENGTH:
                 continue
@@ -106,9 +91,6 @@ class Belt:
                 heading = phase
             yield actor, Pose(float(self.x + drift), float(z), float(heading)), float(travelled)
 
-    def _actor(self, place: int) -> tuple[Actor | None, float, float]:
-        return _make_actor(self, place)
-
 
 @lru_cache(maxsize=4096)
 def _make_actor(belt: Belt, place: int) -> tuple[Actor | None, float, float]:
@@ -119,10 +101,9 @@ def _make_actor(belt: Belt, place: int) -> tuple[Actor | None, float, float]:
         return None, offset, phase
     label = CLASSES[int(rng.choice(4, p=belt.shares))]
     body: Mesh | Looks
-    if label == "car":
-        body, width, length = car(rng)
-    elif label == "truck":
-        body, width, length = truck(rng)
+    if label in ("car", "truck"):
+        vehicle = car(rng) if label == "car" else truck(rng)
+        body, width, length = vehicle.mesh, vehicle.width, vehicle.length
     else:
         body = random_looks(rng)
         width, length = (0.5, 0.5) if label == "person" else (0.5, 1.7)
@@ -132,16 +113,27 @@ def _make_actor(belt: Belt, place: int) -> tuple[Actor | None, float, float]:
 
 
 def plan_traffic(street: Street, seed: int, rng: np.random.Generator) -> list[Belt]:
-    """Random belts for vehicles, cyclists, people on both pavements, and things that stand."""
-    plans: list[dict[str, object]] = []
+    """Random belts for vehicles, cyclists, people on both pavements, and what stands."""
+    belts: list[Belt] = []
 
-    def add(x: float, direction: int, speed: float, gap: float, slack: float, shares: tuple[float, ...], presence: float = 1.0, sway: float = 0.0) -> None:
-        rhythm = rng.uniform(0.2, 0.5)
-        surge = rng.uniform(0.0, 0.5) * speed / rhythm
-        plans.append({"x": x, "direction": direction, "speed": speed, "surge": surge, "rhythm": rhythm, "gap": gap, "slack": slack, "shares": shares, "presence": presence, "sway": sway})
+    def add(
+        x: float,
+        direction: int,
+        speed: float,
+        gap: float,
+        slack: float,
+        shares: tuple[float, float, float, float],
+        presence: float = 1.0,
+        sway: float = 0.0,
+    ) -> None:
+        rhythm = float(rng.uniform(0.2, 0.5))
+        surge = float(rng.uniform(0.0, 0.5)) * speed / rhythm
+        index = len(belts)
+        belts.append(Belt(seed, index, 0, x, direction, speed, surge, rhythm, gap, slack, shares, presence, sway))
 
-    busy = rng.uniform(0.6, 1.0)
+    people, cyclists = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)
     alley = street.style == "alley"
+    busy = rng.uniform(0.6, 1.0)
     trucks = rng.uniform(0.15, 0.4)
     for x, direction in street.lanes:
         speed = rng.uniform(2.5, 4.5) if alley else rng.uniform(5, 10)
@@ -153,15 +145,17 @@ def plan_traffic(street: Street, seed: int, rng: np.random.Generator) -> list[Be
         if not alley and room > 2.2 and rng.random() < 0.5:
             add(side * (street.road - 1.05), side, 0.0, 7.0, 0.8, (0.0, 0.0, 0.85, 0.15), presence=0.35)
         else:
-            add(side * (street.road - 0.45), side, rng.uniform(3.0, 5.5), rng.uniform(12, 28), 8.0, (0.0, 1.0, 0.0, 0.0), presence=busy)
+            speed, gap = rng.uniform(3.0, 5.5), rng.uniform(12, 28)
+            add(side * (street.road - 0.45), side, speed, gap, 8.0, cyclists, presence=busy)
     inner, outer = street.road + 0.75, street.road + street.pavement - 0.45
     for side in (-1, 1):
-        for x in np.arange(inner, outer, 1.0):
-            gap = rng.uniform(13, 30)
-            add(side * float(x), int(rng.choice([-1, 1])), rng.uniform(1.0, 1.7), gap, gap - 1.5, (1.0, 0.0, 0.0, 0.0), presence=busy, sway=rng.uniform(0, 0.25))
-        add(side * (outer + 0.1), 1, 0.0, 9.0, 6.0, (1.0, 0.0, 0.0, 0.0), presence=0.3)
+        for x in np.arange(inner, outer, 1.0).tolist():
+            gap, direction = rng.uniform(13, 30), int(rng.choice([-1, 1]))
+            speed, sway = rng.uniform(1.0, 1.7), rng.uniform(0, 0.25)
+            add(side * x, direction, speed, gap, gap - 1.5, people, presence=busy, sway=sway)
+        add(side * (outer + 0.1), 1, 0.0, 9.0, 6.0, people, presence=0.3)
     if alley:
         for x in (-street.road + 1.05, street.road - 1.05):
-            gap = rng.uniform(12, 22)
-            add(x, int(rng.choice([-1, 1])), rng.uniform(1.0, 1.6), gap, gap - 2, (1.0, 0.0, 0.0, 0.0), presence=0.6, sway=0.3)
-    return [Belt(seed=seed, index=index, count=len(plans), **plan) for index, plan in enumerate(plans)]  # type: ignore[arg-type]
+            gap, direction = rng.uniform(12, 22), int(rng.choice([-1, 1]))
+            add(x, direction, rng.uniform(1.0, 1.6), gap, gap - 2, people, presence=0.6, sway=0.3)
+    return [replace(belt, count=len(belts)) for belt in belts]

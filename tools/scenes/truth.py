@@ -35,7 +35,9 @@ class TruthObject:
     ignore: bool
 
     @classmethod
-    def judged(cls, track_id: int, label: str, box: tuple[float, float, float, float], visibility: float, longest: int) -> "TruthObject":
+    def judged(
+        cls, track_id: int, label: str, box: tuple[float, float, float, float], visibility: float, longest: int
+    ) -> "TruthObject":
         """An object with `ignore` set by `MIN_VISIBILITY` and `MIN_HEIGHT` in a picture with that longer side."""
         ignore = visibility < MIN_VISIBILITY or box[3] - box[1] < MIN_HEIGHT * longest
         return cls(track_id, label, box, round(visibility, 3), ignore)
@@ -56,18 +58,24 @@ class Truth:
 def write_truth(path: Path, truth: Truth) -> None:
     """Writes a truth file.
 
-    Layout: an object with `version` 1, `source` (file name of the clip), `width`, `height`, `fps`, `frames` (their number),
-    `classes`, and `objects`: a list with one entry per object and frame in the manner of MOT files, `frame` (from 0), `track_id`,
-    `label`, `box` [x1, y1, x2, y2] in pixels, `visibility` 0..1 and `ignore`.
+    Layout: an object with `version` 1, `source` (file name of the clip), `width`, `height`, `fps`, `frames` (how many),
+    `classes`, and `objects`: a list with one entry per object and frame in the manner of MOT files, with `frame` (from
+    0), `track_id`, `label`, `box` [x1, y1, x2, y2] in pixels, `visibility` 0..1 and `ignore`.
     """
     rows = [{"frame": index, **asdict(item)} for index, items in enumerate(truth.frames) for item in items]
-    head: dict[str, Any] = {"version": SCHEMA_VERSION, "source": truth.source, "width": truth.width, "height": truth.height, "fps": truth.fps}
+    head: dict[str, Any] = {
+        "version": SCHEMA_VERSION,
+        "source": truth.source,
+        "width": truth.width,
+        "height": truth.height,
+        "fps": truth.fps,
+    }
     head |= {"frames": len(truth.frames), "classes": list(truth.classes)}
     lines = ",\n".join(json.dumps(row) for row in rows)
     path.write_text(json.dumps(head)[:-1] + ', "objects": [\n' + lines + "\n]}\n", encoding="utf-8")
 
 
-def read_truth(path: Path) -> Truth:
+def load_truth(path: Path) -> Truth:
     """Reads a truth file.
 
     Raises:
@@ -75,11 +83,15 @@ def read_truth(path: Path) -> Truth:
     """
     data = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(data, dict) or data.get("version") != SCHEMA_VERSION:
-        raise ValueError(f"{path}: not a truth file of version {SCHEMA_VERSION}; make it with `python -m tools.scenes.make_clips`")
+        raise ValueError(
+            f"{path}: not a truth file of version {SCHEMA_VERSION}; make it with `python -m tools.scenes.make_clips`"
+        )
     frames: list[list[TruthObject]] = [[] for _ in range(data["frames"])]
     for row in data["objects"]:
         x1, y1, x2, y2 = row["box"]
-        frames[row["frame"]].append(TruthObject(row["track_id"], row["label"], (x1, y1, x2, y2), row["visibility"], row["ignore"]))
+        frames[row["frame"]].append(
+            TruthObject(row["track_id"], row["label"], (x1, y1, x2, y2), row["visibility"], row["ignore"])
+        )
     return Truth(data["source"], data["width"], data["height"], data["fps"], tuple(data["classes"]), _frozen(frames))
 
 
