@@ -18,7 +18,7 @@ LIVE_QUEUE_FRAMES = 4
 TRACKER_LIBRARY = "/opt/nvidia/deepstream/deepstream/lib/libnvds_nvmultiobjecttracker.so"
 RTP_OVER_TCP = 4
 LEAK_OLDEST = 2
-BACKOFF_LIMIT = "gstorch-reconnect-backoff-max"  # our stand-in's own property
+BACKOFF = "gstorch-reconnect-backoff"  # our stand-in's own properties: -min, -max
 
 # what the elements take at their sink pads (memory:NVMM)
 INFER_FORMATS = ("RGB",)
@@ -115,10 +115,12 @@ def _source_properties(source: Source, source_id: int, facts: Facts) -> dict[str
             "rtsp-reconnect-interval": max(1, round(source.timeout)),
             "init-rtsp-reconnect-interval": max(1, round(source.timeout)),
             "rtsp-reconnect-attempts": source.reconnect.attempts,
-            **({BACKOFF_LIMIT: source.reconnect.max_delay} if "nvurisrcbin" in facts.stand_ins else {}),
             "leaky": LEAK_OLDEST,
             "max-size-buffers": LIVE_QUEUE_FRAMES,
         }
+        if "nvurisrcbin" in facts.stand_ins:
+            properties[f"{BACKOFF}-min"] = source.reconnect.delay
+            properties[f"{BACKOFF}-max"] = source.reconnect.max_delay
     return properties
 
 
@@ -196,7 +198,7 @@ def _add_operators(draft: Draft, definition: Definition) -> None:
     events = [output for output in definition.outputs if isinstance(output, EventsOutput)]
     for index, output in enumerate(events):
         params = {
-            "path": str(output.path),
+            "path": "@stdout" if output.to_stdout else str(output.path),
             "pipeline": definition.pipeline,
             "sources": names,
             "padding": definition.mux.padding,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,8 +29,14 @@ class BusEvent:
 Inbox = queue.SimpleQueue[BusEvent]
 
 
+_watch_log = logging.getLogger("gstorch.pyservicemaker.bus")  # the portable pyservicemaker's own report of messages
+
+
 class BusWatch:
-    """Puts the messages that matter to the runner into ``inbox``. They arrive on streaming threads."""
+    """Puts the messages that matter to the runner into ``inbox``. They arrive on streaming threads.
+
+    Meanwhile pyservicemaker does not log them: the runner does, with the names that the user gave.
+    """
 
     def __init__(self, pipeline: Gst.Pipeline, inbox: Inbox) -> None:
         self._pipeline = pipeline
@@ -37,9 +44,11 @@ class BusWatch:
         self._bus = pipeline.get_bus()
         self._bus.enable_sync_message_emission()
         self._handler = self._bus.connect("sync-message", self._on_message)
+        _watch_log.disabled = True
 
     def close(self) -> None:
         """Stop listening."""
+        _watch_log.disabled = False
         self._bus.disconnect(self._handler)
         self._bus.disable_sync_message_emission()
 

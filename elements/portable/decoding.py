@@ -14,6 +14,15 @@ FRAME_FORMATS = "{ I420, NV12, RGB, BGR, RGBx, BGRx, RGBA, BGRA, GRAY8 }"
 # each of them keeps a core busy, and frame threads only add latency and memory.
 _THREAD_PROPERTIES = ("max-threads", "threads", "n-threads")
 
+_NEVER_DECODED = (
+    "text/",
+    "subpicture/",
+    "closedcaption/",
+    "meta/",
+    "application/x-subtitle",
+    "application/x-ssa",
+)
+
 DECODE_ALL, DECODE_NON_REF, DECODE_KEY = 0, 1, 2
 
 
@@ -48,6 +57,12 @@ def chain(container: Gst.Bin, *elements: Gst.Element) -> None:
     for upstream, downstream in itertools.pairwise(elements):
         if not upstream.link(downstream):
             raise ElementError(f"{upstream.get_name()} does not link to {downstream.get_name()}")
+
+
+def is_wanted(stream: Gst.Caps, audio: bool) -> bool:
+    """Whether to go on decoding a stream: one that nobody uses must not be able to do harm."""
+    kind = stream.get_structure(0).get_name()
+    return audio if kind.startswith("audio/") else not kind.startswith(_NEVER_DECODED)
 
 
 def is_video_decoder(element: Gst.Element) -> bool:

@@ -20,12 +20,22 @@ from elements.base import (
     keep_floating,
     pad_template,
 )
+from elements.ending import end_pad
 from elements.media_problems import DAMAGED, explain, file_problem, location, no_video, split_credentials
-from elements.portable.decoding import chain, frames_to_nvmm, is_video_decoder, keep_each, make, set_up_decoder
+from elements.portable.decoding import (
+    chain,
+    frames_to_nvmm,
+    is_video_decoder,
+    is_wanted,
+    keep_each,
+    make,
+    set_up_decoder,
+)
+from elements.portable.frame_queue import frame_queue
 from elements.portable.looping import FileLoop
 from elements.portable.queries import answer_source_id, is_source_id_query
 from elements.portable.reconnect import Reconnector, ReconnectPolicy
-from elements.portable.rtsp import is_pushing, is_rtsp, set_up_rtspsrc
+from elements.portable.rtsp import camera_problem, is_pushing, is_rtsp, set_up_rtspsrc
 from elements.portable.source_properties import PROPERTIES, SOURCE_AUTO, SOURCE_RTSP
 from elements.start_watch import StartWatch
 
@@ -33,16 +43,6 @@ gi.require_version("GstPbutils", "1.0")
 from gi.repository import GstPbutils  # noqa: E402
 
 log = logging.getLogger("gstorch.source")
-
-_NOT_DECODED = (
-    "audio/",
-    "text/",
-    "subpicture/",
-    "closedcaption/",
-    "meta/",
-    "application/x-subtitle",
-    "application/x-ssa",
-)
 
 
 def _answer_queries(pad: Gst.Pad, parent: NvUriSrcBin, query: Gst.Query) -> bool:
@@ -91,6 +91,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         self._missing_plugins: list[str] = []
         self._failed = False
         self._ending = False
+        self.values["frames-dropped"] = 0
 
     # --- properties ---------------------------------------------------------------------------------------------------
 
@@ -141,7 +142,8 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             return
         self._tail = frames_to_nvmm(for_source=True)
         if self.user_set & {"leaky", "max-size-buffers"}:
-            self._tail.insert(-1, self._frame_queue())
+            limit, leaky = self.values["max-size-buffers"], int(self.values["leaky"])
+            self._tail.insert(-1, frame_queue(limit, leaky, self._count_dropped))
         chain(self, *self._tail)
         keep_each(self._tail[0].get_static_pad("src"), self.values["drop-frame-interval"])
         if self._reconnects:
@@ -175,16 +177,8 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             interval=interval,
             first_interval=self.values["init-rtsp-reconnect-interval"] or interval,
             attempts=self.values["rtsp-reconnect-attempts"],
+            first_pause=self.values["gstorch-reconnect-backoff-min"],
             longest_pause=self.values["gstorch-reconnect-backoff-max"],
-        )
-
-    def _frame_queue(self) -> Gst.Element:
-        return make(
-            "queue",
-            max_size_buffers=self.values["max-size-buffers"],
-            max_size_bytes=0,
-            max_size_time=0,
-            leaky=int(self.values["leaky"]),
         )
 
     def _stop_threads(self) -> None:
@@ -208,15 +202,12 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
 
     @guarded(False)
     def do_send_event(self, event: Gst.Event) -> bool:
-        """An EOS from the application ends live and repeating sources, too."""
-        if event.type != Gst.EventType.EOS:
+        """An EOS from the application ends live and repeating sources, too, and after whole frames only."""
+        if event.type != Gst.EventType.EOS or not self._tail:
             return bool(Gst.Bin.do_send_event(self, event))
         self._stop_threads()
-        with self._lock:
-            connected = self._inner is not None
-        if connected and not self._live:
-            return bool(Gst.Bin.do_send_event(self, event))
-        return bool(self._tail and self._tail[0].get_static_pad("sink").send_event(event))
+        end_pad(self._tail[0].get_static_pad("sink"), self.get_name())
+        return True
 
     # --- the decoding element -----------------------------------------------------------------------------------------
 
@@ -243,11 +234,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             set_up_decoder(element, threads=1, skip=int(self.values["dec-skip-frames"]))
 
     def _wants(self, _inner: Gst.Element, _pad: Gst.Pad, stream: Gst.Caps) -> bool:
-        """Whether to go on decoding: a stream that nobody uses must not be able to do harm."""
-        kind = stream.get_structure(0).get_name()
-        if kind.startswith("audio/") and not self.values["disable-audio"]:
-            return True
-        return not kind.startswith(_NOT_DECODED)
+        return is_wanted(stream, audio=not self.values["disable-audio"])
 
     def _pad_added(self, inner: Gst.Element, pad: Gst.Pad) -> None:
         stream = pad.get_current_caps() or pad.query_caps(None)
@@ -297,14 +284,21 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             self._reconnector.frame()
         return Gst.PadProbeReturn.OK
 
+    def _count_dropped(self, frames: int) -> None:
+        self.values["frames-dropped"] += frames
+
     def _end_means_lost(self, _pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
-        if info.get_event().type != Gst.EventType.EOS or self._ending:
+        if info.get_event().type != Gst.EventType.EOS or self._ending or self._is_refused():
             return Gst.PadProbeReturn.OK
         if self._reconnector:
             self._reconnector.lost("the stream ended")
             return Gst.PadProbeReturn.DROP
         self._fail("lost: the stream ended")
         return Gst.PadProbeReturn.OK
+
+    def _is_refused(self) -> bool:
+        """Whether what follows wants no more frames, so that it is not the camera that ended."""
+        return bool(self._tail[-1].get_static_pad("src").get_last_flow_return() == Gst.FlowReturn.EOS)
 
     # --- LiveSource: called by the reconnector on its thread ----------------------------------------------------------
 
@@ -330,17 +324,17 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
 
     def source_lost(self, reason: str, attempt: int) -> None:
         """Post ``source-lost``."""
-        log.warning("%s: lost: %s; reconnecting, attempt %d", self._location, reason, attempt)
+        log.debug("%s: lost: %s; reconnecting, attempt %d", self._location, reason, attempt)
         self._announce("source-lost", {"source-id": self.values["source-id"], "reason": reason, "attempt": attempt})
 
     def source_recovered(self, attempt: int) -> None:
         """Post ``source-recovered``."""
-        log.info("%s: recovered, attempt %d", self._location, attempt)
+        log.debug("%s: recovered, attempt %d", self._location, attempt)
         self._announce("source-recovered", {"source-id": self.values["source-id"], "reason": "", "attempt": attempt})
 
     def source_given_up(self, reason: str, attempts: int) -> None:
         """Post ``reconnect-attempt-exceeded`` as DeepStream does, and end the stream."""
-        log.error("%s: given up after %d attempts: %s", self._location, attempts, reason)
+        log.debug("%s: given up after %d attempts: %s", self._location, attempts, reason)
         self._announce("reconnect-attempt-exceeded", {"source_id": self.values["source-id"], "attempt_exceeded": True})
         if self._exposed:
             self._tail[0].get_static_pad("sink").send_event(Gst.Event.new_eos())
@@ -360,6 +354,9 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             error, debug = message.parse_error()
             self._child_error(error, debug, message.parse_error_details())
             return
+        if message.type == Gst.MessageType.WARNING and self._reconnector:  # what it warns of is the loss that follows
+            log.debug("%s: %s: %s", self._location, *message.parse_warning())
+            return
         if message.type == Gst.MessageType.ELEMENT and GstPbutils.is_missing_plugin_message(message):
             self._missing_plugins.append(GstPbutils.missing_plugin_message_get_description(message))
         Gst.Bin.do_handle_message(self, message)
@@ -371,7 +368,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             reason = Gst.flow_get_name(Gst.FlowReturn(flow[1]))
             self._fail(f"stopped because what follows it failed ({reason})", debug, error)
             return
-        text = explain(error, self._missing_plugins)
+        text = (camera_problem(error) if self._live else None) or explain(error, self._missing_plugins)
         if self._reconnector:
             log.debug("%s: %s: %s", self._location, text, debug)
             self._reconnector.lost(text)

@@ -11,25 +11,25 @@ from typing import Protocol
 
 log = logging.getLogger("gstorch.source")
 
-_FIRST_PAUSE = 0.5  # seconds; doubles with each attempt
-
 
 @dataclass(frozen=True, slots=True)
 class ReconnectPolicy:
     """When a source counts as lost, and how often and how fast to try again. Times in seconds.
 
     ``interval``: silence that means lost; ``first_interval``: the same until the first frame came;
-    ``attempts``: how many in a row before giving up, 0 or less for ever; ``longest_pause``: limit of the back-off.
+    ``attempts``: how many in a row before giving up, 0 or less for ever; ``first_pause``: before the first attempt,
+    doubles with each; ``longest_pause``: limit of the back-off.
     """
 
     interval: float
     first_interval: float
     attempts: int
+    first_pause: float
     longest_pause: float
 
     def pause(self, attempt: int) -> float:
         """Seconds to wait before attempt 1, 2, …"""
-        return min(self.longest_pause, _FIRST_PAUSE * 2.0 ** min(attempt - 1, 30))
+        return min(self.longest_pause, self.first_pause * 2.0 ** min(attempt - 1, 30))
 
 
 class LiveSource(Protocol):

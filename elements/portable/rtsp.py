@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from elements.base import Gst
+from elements.base import GLib, Gst
 from elements.portable.source_properties import RTP_TRANSPORTS
 
 _SCHEMES = ("rtsp", "rtsps", "rtspt", "rtspu", "rtsph")
@@ -31,6 +31,21 @@ def set_up_rtspsrc(
     source.set_property("buffer-mode", int(values["buffer-mode"]))
     for name in ("latency", "udp-buffer-size", "drop-on-latency"):
         source.set_property(name, values[name])
+
+
+def camera_problem(error: GLib.Error) -> str | None:
+    """An error of rtspsrc as a text that completes "<location>: …"; None for errors that are not of the network."""
+    if error.domain != GLib.quark_to_string(Gst.ResourceError.quark()):
+        return None
+    return _PROBLEMS.get(error.code)
+
+
+_PROBLEMS = {
+    int(Gst.ResourceError.OPEN_READ_WRITE): "cannot be reached (it is off, or the address or port is wrong)",
+    int(Gst.ResourceError.NOT_FOUND): "has no stream of that name (the path in the address is wrong)",
+    int(Gst.ResourceError.READ): "does not answer",
+    int(Gst.ResourceError.WRITE): "does not answer",
+}
 
 
 def is_pushing(pad: Gst.Pad) -> bool:

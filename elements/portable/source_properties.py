@@ -51,6 +51,13 @@ PROPERTIES = (
         "max-size-buffers is set",
     ),
     Property("max-size-buffers", "uint", 200, "Frames that the queue after the decoder holds"),
+    Property(
+        "frames-dropped",
+        "uint64",
+        0,
+        "Not a DeepStream property: frames that the queue after the decoder has dropped",
+        writable=False,
+    ),
     # rtsp
     Property(
         "buffer-mode",
@@ -89,6 +96,14 @@ PROPERTIES = (
     ),
     Property(
         "rtsp-reconnect-attempts", int, -1, "Attempts to reconnect before giving up; -1 and 0: for ever", -1, 2**31 - 1
+    ),
+    Property(
+        "gstorch-reconnect-backoff-min",
+        float,
+        1.0,
+        "Not a DeepStream property: pause before the first attempt to reconnect, seconds; doubles with each",
+        0.0,
+        3600.0,
     ),
     Property(
         "gstorch-reconnect-backoff-max",

@@ -82,6 +82,21 @@ def test_other_formats_become_8_bit(tmp_path, pixels, codec, expected):
     assert f"format=(string){expected}," in caps
 
 
+@pytest.mark.parametrize("leaky", ["upstream-leak", "downstream-leak"])
+def test_dropped_frames_are_counted(clip, leaky):
+    pipeline = Gst.parse_launch(
+        f'nvurisrcbin name=s uri="{clip.as_uri()}" leaky={leaky} max-size-buffers=4 '
+        "! identity sleep-time=20000 ! fakesink name=out sync=false"
+    )
+    seen = watch(pipeline, "out")
+    assert finish(pipeline).end == "eos"
+    dropped = pipeline.get_by_name("s").get_property("frames-dropped")
+    assert dropped > 10
+    assert len(seen.times) + dropped == CLIP_FRAMES
+    last_frame = round(29 * Gst.SECOND / 15)
+    assert (seen.times[-1] == pytest.approx(last_frame, abs=1000)) == (leaky == "downstream-leak")
+
+
 def test_a_damaged_sound_track_does_no_harm(clip, tmp_path):
     broken = tmp_path / "broken.mkv"
     ffmpeg("-i", clip, "-c", "copy", "-bsf:a", "noise=amount=2", broken)

@@ -57,7 +57,7 @@ class Camera:
 
 
 def started(camera: Camera, interval: float = 60, attempts: int = -1) -> Reconnector:
-    policy = ReconnectPolicy(interval, interval, attempts, longest_pause=0.01)
+    policy = ReconnectPolicy(interval, interval, attempts, first_pause=0.5, longest_pause=0.01)
     camera.reconnector = Reconnector(camera, policy, "camera")
     camera.reconnector.start()
     return camera.reconnector
@@ -65,7 +65,7 @@ def started(camera: Camera, interval: float = 60, attempts: int = -1) -> Reconne
 
 @pytest.mark.parametrize(("attempt", "pause"), [(1, 0.5), (2, 1.0), (3, 2.0), (6, 16.0), (7, 30.0), (1000, 30.0)])
 def test_pauses_double_up_to_the_limit(attempt: int, pause: float) -> None:
-    assert ReconnectPolicy(10, 10, -1, longest_pause=30).pause(attempt) == pause
+    assert ReconnectPolicy(10, 10, -1, first_pause=0.5, longest_pause=30).pause(attempt) == pause
 
 
 def test_a_loss_is_followed_by_attempts_until_one_works() -> None:
@@ -125,7 +125,7 @@ def test_silence_while_paused_or_stalled_downstream_does_not() -> None:
 
 def test_stop_ends_the_thread_during_a_pause() -> None:
     camera = Camera(failures=100)
-    camera.reconnector = Reconnector(camera, ReconnectPolicy(60, 60, -1, longest_pause=60), "camera")
+    camera.reconnector = Reconnector(camera, ReconnectPolicy(60, 60, -1, first_pause=0.5, longest_pause=60), "camera")
     camera.reconnector.start()
     camera.reconnector.lost("the stream ended")
     camera.wait_for("lost: the stream ended, 1")

@@ -12,6 +12,7 @@ from elements.base import Gst, post_error
 from elements.portable.pyservicemaker.messages import EOSMessage, PipelineMessage, pipeline_message
 
 log = logging.getLogger("gstorch.pyservicemaker")
+bus_log = logging.getLogger("gstorch.pyservicemaker.bus")  # of its own, for applications that read the bus themselves
 
 _POLL = 200 * Gst.MSECOND
 _PREROLL_LIMIT = 10 * Gst.SECOND
@@ -111,11 +112,11 @@ class Playback:
         origin = message.src.get_name() if message.src else ""
         if message.type == Gst.MessageType.ERROR:
             error, debug = message.parse_error()
-            log.error("%s: %s\n%s", origin, error.message, debug or "")
+            bus_log.error("%s: %s\n%s", origin, error.message, debug or "")
             return any(text in error.message for text in _FINAL_ERRORS)
         if message.type == Gst.MessageType.WARNING:
             warning, _debug = message.parse_warning()
-            log.warning("%s: %s", origin, warning.message)
+            bus_log.warning("%s: %s", origin, warning.message)
         forwarded = pipeline_message(message)
         if forwarded is not None and self._on_message is not None:
             self._forward(forwarded)
