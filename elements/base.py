@@ -43,6 +43,18 @@ def caps(text: str) -> Gst.Caps:
     return Gst.Caps.from_string(text)
 
 
+def structure_of(carrier: Gst.Event | Gst.Query) -> Gst.Structure:
+    """A copy of the structure that an event or query carries. Of caps, ``caps[index]`` gives one.
+
+    From GStreamer 1.26 on, what ``get_structure()`` returns is no structure but a context manager that yields it.
+    """
+    structure = carrier.get_structure()
+    if isinstance(structure, Gst.Structure):
+        return structure
+    with structure as borrowed:
+        return borrowed.copy()
+
+
 def pad_template(
     name: str,
     direction: Gst.PadDirection,

@@ -126,4 +126,4 @@ def _orientation(video: GstPbutils.DiscovererVideoInfo) -> str:
 
 def _codec(stream: GstPbutils.DiscovererStreamInfo) -> str:
     caps = stream.get_caps()
-    return GstPbutils.pb_utils_get_codec_description(caps) or caps.get_structure(0).get_name() if caps else "unknown"
+    return GstPbutils.pb_utils_get_codec_description(caps) or caps[0].get_name() if caps else "unknown"

@@ -61,7 +61,7 @@ def chain(container: Gst.Bin, *elements: Gst.Element) -> None:
 
 def is_wanted(stream: Gst.Caps, audio: bool) -> bool:
     """Whether to go on decoding a stream: one that nobody uses must not be able to do harm."""
-    kind = stream.get_structure(0).get_name()
+    kind = stream[0].get_name()
     return audio if kind.startswith("audio/") else not kind.startswith(_NEVER_DECODED)
 
 

@@ -39,7 +39,7 @@ class Download(GstBase.BaseTransform):
         features = (_SYSTEM,) if direction == Gst.PadDirection.SINK else (NVMM, _SYSTEM)
         for feature in features:
             for index in range(source.get_size()):
-                structure = source.get_structure(index).copy()
+                structure = source[index].copy()
                 self._transform(structure, direction)
                 result.append_structure_full(structure, Gst.CapsFeatures.from_string(feature))
         return allowed.intersect_full(result, Gst.CapsIntersectMode.FIRST) if allowed else result
@@ -48,7 +48,7 @@ class Download(GstBase.BaseTransform):
         for name in (*_DROPPED, "format"):
             structure.remove_field(name)
         if direction == Gst.PadDirection.SINK:
-            structure.set_value("format", caps(f"x, format={_FORMAT_LIST}").get_structure(0).get_value("format"))
+            structure.set_value("format", caps(f"x, format={_FORMAT_LIST}")[0].get_value("format"))
         for side in ("width", "height") if self._even else ():
             known, size = structure.get_int(side)
             if direction == Gst.PadDirection.SRC:

@@ -217,7 +217,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
             return False
         layout = VideoLayout.of_caps(caps)
         source_id = ask_source_id(source.pad)  # type: ignore[arg-type]
-        found, numerator, denominator = caps.get_structure(0).get_fraction("framerate")
+        found, numerator, denominator = caps[0].get_fraction("framerate")
         with self._lock:
             source.layout = layout
             source.source_id = source.index if source_id is None else source_id

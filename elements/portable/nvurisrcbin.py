@@ -238,7 +238,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
 
     def _pad_added(self, inner: Gst.Element, pad: Gst.Pad) -> None:
         stream = pad.get_current_caps() or pad.query_caps(None)
-        kind = stream.get_structure(0).get_name()
+        kind = stream[0].get_name()
         if kind == "video/x-raw" and not self._tail[0].get_static_pad("sink").is_linked():
             self._take_video(pad)
         elif kind == "audio/x-raw" and not self.values["disable-audio"]:

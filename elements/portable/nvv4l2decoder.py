@@ -152,7 +152,7 @@ def _choose_decoder(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
         return Gst.PadProbeReturn.OK
     decoder = pad.get_parent_element().get_parent()
     try:
-        decoder.use_decoder_for(event.parse_caps().get_structure(0))
+        decoder.use_decoder_for(event.parse_caps()[0])
     except ElementError as error:
         post_error(decoder, str(error), domain=Gst.StreamError, code=Gst.StreamError.CODEC_NOT_FOUND)
     return Gst.PadProbeReturn.OK

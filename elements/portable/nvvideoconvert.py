@@ -94,7 +94,7 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
             for index in range(caps.get_size()):
                 feature = NVMM if caps.get_features(index).contains(NVMM) else _SYSTEM
                 for memory in (feature, _SYSTEM if feature == NVMM else NVMM):
-                    structure = caps.get_structure(index).copy()
+                    structure = caps[index].copy()
                     if free or self.values["flip-method"] in rescale.TURNS:
                         _remove(structure, _OF_THE_FORMAT)
                     if memory == _SYSTEM or direction == Gst.PadDirection.SRC:
@@ -106,7 +106,7 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
     @guarded(None)
     def do_fixate_caps(self, direction: Gst.PadDirection, caps: Gst.Caps, other: Gst.Caps) -> Gst.Caps:
         """What the peer leaves open stays as it is on the other side."""
-        given, chosen = caps.get_structure(0), other.get_structure(0).copy()
+        given, chosen = caps[0], other[0].copy()
         size = ["width", "height"]
         values = [given.get_int(field)[1] for field in size]
         if self.values["flip-method"] in rescale.TURNS:
@@ -211,7 +211,7 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
 
 
 def _is_batch(caps: Gst.Caps) -> bool:
-    return bool(caps.get_features(0).contains(NVMM) and caps.get_structure(0).has_field("batch-size"))
+    return bool(caps.get_features(0).contains(NVMM) and caps[0].has_field("batch-size"))
 
 
 def _remove(structure: Gst.Structure, fields: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from elements.base import Gst
+from elements.base import Gst, structure_of
 
 _SOURCE_ID = "gstorch-source-id"
 _FIELD = "source-id"
@@ -28,13 +28,13 @@ def ask_source_id(sink_pad: Gst.Pad) -> int | None:
     query = Gst.Query.new_custom(Gst.QueryType.CUSTOM, Gst.Structure.new_empty(_SOURCE_ID))
     if not sink_pad.peer_query(query):
         return None
-    answered, source_id = query.get_structure().get_int(_FIELD)
+    answered, source_id = structure_of(query).get_int(_FIELD)
     return source_id if answered else None
 
 
 def is_source_id_query(query: Gst.Query) -> bool:
     """Whether `ask_source_id` made this query."""
-    return bool(query.type == Gst.QueryType.CUSTOM and query.get_structure().get_name() == _SOURCE_ID)
+    return bool(query.type == Gst.QueryType.CUSTOM and structure_of(query).get_name() == _SOURCE_ID)
 
 
 def answer_source_id(query: Gst.Query, source_id: int) -> bool:

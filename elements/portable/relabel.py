@@ -11,7 +11,7 @@ def with_feature(source: Gst.Caps, feature: str) -> Gst.Caps:
     """A copy of ``source`` whose structures all carry ``feature``."""
     result = Gst.Caps.new_empty()
     for index in range(source.get_size()):
-        result.append_structure_full(source.get_structure(index).copy(), Gst.CapsFeatures.from_string(feature))
+        result.append_structure_full(source[index].copy(), Gst.CapsFeatures.from_string(feature))
     return result
 
 

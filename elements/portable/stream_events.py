@@ -5,7 +5,7 @@ NVIDIA's STREAM_EOS has an event type of its own, which PyGObject cannot make; s
 
 from __future__ import annotations
 
-from elements.base import GObject, Gst
+from elements.base import GObject, Gst, structure_of
 
 _STREAM_EOS = "gstorch-stream-eos"
 _STREAM_ID = "stream-id"
@@ -22,7 +22,7 @@ def ended_stream(event: Gst.Event) -> int | None:
     """The pad index that a `stream_eos` event names; ``None`` for any other event."""
     if event.type != Gst.EventType.CUSTOM_DOWNSTREAM:
         return None
-    structure = event.get_structure()
+    structure = structure_of(event)
     return structure.get_value(_STREAM_ID) if structure.get_name() == _STREAM_EOS else None
 
 

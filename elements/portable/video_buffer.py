@@ -63,9 +63,9 @@ class VideoLayout:
         Raises:
             ElementError: if they are not raw video in one of `FORMATS`.
         """
-        plain = Gst.Caps.from_string(caps.get_structure(0).to_string())
-        name = plain.get_structure(0).get_string("format")
-        if plain.get_structure(0).get_name() != "video/x-raw" or name not in FORMATS:
+        plain = Gst.Caps.from_string(caps[0].to_string())
+        name = plain[0].get_string("format")
+        if plain[0].get_name() != "video/x-raw" or name not in FORMATS:
             raise ElementError(f"frames must be raw video in one of {', '.join(FORMATS)}; these are {caps.to_string()}")
         info = GstVideo.VideoInfo.new_from_caps(plain)
         if info is None:

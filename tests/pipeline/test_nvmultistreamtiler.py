@@ -29,7 +29,7 @@ def test_two_streams_side_by_side() -> None:
     assert np.allclose(tiles(seen.batches[3])[1], 0)
     frame = seen.batches[0].frames[0]
     assert (frame.pipeline_width, frame.pipeline_height, frame.frame_number) == (128, 48, 0)
-    caps = Gst.Caps.from_string(seen.caps[0]).get_structure(0)
+    caps = Gst.Caps.from_string(seen.caps[0])[0]
     assert [caps.get_int(k).value for k in ("width", "height", "batch-size")] == [128, 48, 1]
 
 

@@ -20,7 +20,7 @@ def test_each_stream_on_its_pad(batch_size: int) -> None:
     assert b.numbers() == {3: list(range(5))}
     assert b.times[:3] == [0, 33_333_333, 66_666_666]
     assert all(batch.frames[0].batch_id == 0 and len(batch.surfaces) == 1 for batch in a.batches + b.batches)
-    assert Gst.Caps.from_string(a.caps[0]).get_structure(0).get_int("batch-size").value == 1
+    assert Gst.Caps.from_string(a.caps[0])[0].get_int("batch-size").value == 1
 
 
 def test_a_stream_ends_before_the_others() -> None:

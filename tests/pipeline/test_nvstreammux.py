@@ -50,9 +50,9 @@ def test_caps_say_what_the_batch_is() -> None:
     _, seen = run(f"{source(1, framerate='25/1')} {MUX} batch-size=3 ! fakesink name=out")
     caps = Gst.Caps.from_string(seen.caps[0])
     assert caps.get_features(0).contains("memory:NVMM")
-    assert caps.get_structure(0).get_int("batch-size").value == 3
-    assert caps.get_structure(0).get_int("width").value == 128
-    assert caps.get_structure(0).get_fraction("framerate")[1:] == (25, 1)
+    assert caps[0].get_int("batch-size").value == 3
+    assert caps[0].get_int("width").value == 128
+    assert caps[0].get_fraction("framerate")[1:] == (25, 1)
 
 
 def test_system_time_can_be_left_out() -> None:
