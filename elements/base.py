@@ -181,6 +181,18 @@ class _EnumValue(ctypes.Structure):
     _fields_ = [("value", ctypes.c_int), ("name", ctypes.c_char_p), ("nick", ctypes.c_char_p)]
 
 
+class _EnumClass(ctypes.Structure):
+    """GEnumClass of glib-object.h."""
+
+    _fields_ = [
+        ("type", ctypes.c_size_t),
+        ("minimum", ctypes.c_int),
+        ("maximum", ctypes.c_int),
+        ("count", ctypes.c_uint),
+        ("values", ctypes.POINTER(_EnumValue)),
+    ]
+
+
 _enum_storage: list[Any] = []  # GLib keeps pointers to the tables, so they must outlive every type
 
 
@@ -196,6 +208,14 @@ def enum_type(name: str, nicks: Mapping[int, str]) -> GObject.GType:
     register.argtypes, register.restype = [ctypes.c_char_p, ctypes.c_void_p], ctypes.c_size_t
     register(name.encode(), ctypes.addressof(table))
     return GObject.type_from_name(name)
+
+
+def enum_choices(enum: GObject.GType) -> dict[str, int]:
+    """The values of a GEnum by nick, read from GLib: what PyGObject offers differs between its versions."""
+    ref = _gobject.g_type_class_ref
+    ref.argtypes, ref.restype = [ctypes.c_size_t], ctypes.POINTER(_EnumClass)
+    known = ref(hash(enum)).contents
+    return {entry.nick.decode(): entry.value for entry in known.values[: known.count]}
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import gi
 gi.require_version("Gst", "1.0")
 from gi.repository import GObject, Gst  # noqa: E402
 
+from elements.base import enum_choices  # noqa: E402
 from pipelines.definition.catalog import PropertyInfo, PropertyType  # noqa: E402
 
 _TYPES: dict[str, PropertyType] = {
@@ -61,6 +62,6 @@ def _info(spec: GObject.ParamSpec) -> PropertyInfo:
         type=kind,
         minimum=spec.minimum if kind in ("int", "float") else None,
         maximum=spec.maximum if kind in ("int", "float") else None,
-        choices={v.value_nick: int(v) for v in spec.enum_class.__enum_values__.values()} if kind == "enum" else None,
+        choices=enum_choices(spec.value_type) if kind == "enum" else None,
         writable=bool(spec.flags & GObject.ParamFlags.WRITABLE),
     )
