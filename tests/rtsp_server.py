@@ -35,10 +35,15 @@ class RtspServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
+    def address(self) -> str:
+        """The URI without user and password."""
+        return f"rtsp://127.0.0.1:{self.port}{_MOUNT}"
+
+    @property
     def uri(self) -> str:
         """The URI with user and password, if the server asks for them."""
         login = ":".join(quote(part, safe="") for part in self._credentials)
-        return f"rtsp://{login + '@' if login else ''}127.0.0.1:{self.port}{_MOUNT}"
+        return self.address.replace("://", f"://{login}@") if login else self.address
 
     def start(self) -> None:
         """Start the process and wait until it listens."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from elements.base import Gst
 from elements.portable.decoding import make
 
-_LEAVING = Gst.PadProbeType.BUFFER | Gst.PadProbeType.EVENT_DOWNSTREAM
+_DROPS_NEW = 1  # values of "leaky"
 
 
 def frame_queue(frames: int, leaky: int, dropped: Callable[[int], None]) -> Gst.Element:
@@ -19,15 +19,16 @@ def frame_queue(frames: int, leaky: int, dropped: Callable[[int], None]) -> Gst.
     """
     queue = make("queue", max_size_buffers=frames, max_size_bytes=0, max_size_time=0, leaky=leaky)
     if leaky:
-        _count_drops(queue, dropped)
+        _count_drops(queue, leaky, dropped)
     return queue
 
 
-def _count_drops(queue: Gst.Element, dropped: Callable[[int], None]) -> None:
+def _count_drops(queue: Gst.Element, leaky: int, dropped: Callable[[int], None]) -> None:
     """Compare the timestamps that enter with those that leave.
 
     The queue says that it is full, not what it drops, and its level cannot be read at the moment when in and out agree.
-    So a drop is told when the next frame that was kept leaves.
+    So a drop is told when the next frame that was kept leaves. After the last one only new frames can be missing, which
+    the end of the stream shows.
     """
     inside: deque[int] = deque()
 
@@ -36,17 +37,20 @@ def _count_drops(queue: Gst.Element, dropped: Callable[[int], None]) -> None:
         return Gst.PadProbeReturn.OK
 
     def leave(_pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
-        missing = 0
-        if info.type & Gst.PadProbeType.BUFFER:
-            pts = info.get_buffer().pts
-            while inside.popleft() != pts:
-                missing += 1
-        elif info.get_event().type == Gst.EventType.EOS:
-            missing = len(inside)
-            inside.clear()
+        pts, missing = info.get_buffer().pts, 0
+        while inside.popleft() != pts:
+            missing += 1
         if missing:
             dropped(missing)
         return Gst.PadProbeReturn.OK
 
+    def end(_pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+        if info.get_event().type == Gst.EventType.EOS:
+            dropped(len(inside))
+        return Gst.PadProbeReturn.OK
+
     queue.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, enter)
-    queue.get_static_pad("src").add_probe(_LEAVING, leave)
+    source = queue.get_static_pad("src")
+    source.add_probe(Gst.PadProbeType.BUFFER, leave)
+    if leaky == _DROPS_NEW:
+        source.add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, end)

@@ -59,7 +59,8 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
 
     Bus messages: exactly one ERROR when the source fails for good, its text begins with the path or URI (without user
     and password). Element messages of a live source with ``rtsp-reconnect-interval`` set: ``source-lost`` and
-    ``source-recovered`` (source-id, reason, attempt), ``reconnect-attempt-exceeded`` (source_id, attempt_exceeded).
+    ``source-recovered`` (source-id, reason, attempt), ``reconnect-attempt-exceeded`` (source_id, attempt_exceeded,
+    reason).
     """
 
     __gtype_name__ = "GstorchNvUriSrcBin"
@@ -335,7 +336,8 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
     def source_given_up(self, reason: str, attempts: int) -> None:
         """Post ``reconnect-attempt-exceeded`` as DeepStream does, and end the stream."""
         log.debug("%s: given up after %d attempts: %s", self._location, attempts, reason)
-        self._announce("reconnect-attempt-exceeded", {"source_id": self.values["source-id"], "attempt_exceeded": True})
+        fields = {"source_id": self.values["source-id"], "attempt_exceeded": True, "reason": reason}
+        self._announce("reconnect-attempt-exceeded", fields)
         if self._exposed:
             self._tail[0].get_static_pad("sink").send_event(Gst.Event.new_eos())
         else:

@@ -93,6 +93,23 @@ def test_nvidias_tracker_gets_its_library_and_the_stand_in_does_not():
     assert "ll-lib-file" not in build_graph(d, Facts(((640, 360),), stand_ins=STAND_INS)).nodes["track"].properties
 
 
+def test_what_a_camera_is_waited_for():
+    reconnect = {"delay": "250ms", "max_delay": "8s", "attempts": 5}
+    d = definition(sources=[{"uri": "rtsp://cam/1", "latency": "1.5s", "timeout": "4s", "reconnect": reconnect}])
+    deepstreams = {
+        "latency": 1500,
+        "rtsp-reconnect-interval": 4,
+        "init-rtsp-reconnect-interval": 4,
+        "rtsp-reconnect-attempts": 5,
+    }
+    ours = {"gstorch-reconnect-backoff-min": 0.25, "gstorch-reconnect-backoff-max": 8.0}
+    real = build_graph(d, Facts((None,))).nodes["source-0"].properties
+    assert deepstreams.items() <= real.items()
+    assert not ours.keys() & real.keys()
+    stand_in = build_graph(d, Facts((None,), stand_ins=frozenset({"nvurisrcbin"}))).nodes["source-0"].properties
+    assert (deepstreams | ours).items() <= stand_in.items()
+
+
 @pytest.mark.parametrize(("sources", "rows_columns"), [(1, (1, 1)), (2, (1, 2)), (3, (2, 2)), (5, (2, 3)), (9, (3, 3))])
 def test_automatic_grid(sources, rows_columns):
     assert grid("auto", sources) == rows_columns
