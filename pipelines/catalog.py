@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-import gi
-
-gi.require_version("Gst", "1.0")
-from gi.repository import GObject, Gst  # noqa: E402
-
-from elements.base import enum_choices  # noqa: E402
-from pipelines.definition.catalog import PropertyInfo, PropertyType  # noqa: E402
+from elements.base import GObject, Gst, enum_choices
+from pipelines.definition.catalog import PropertyInfo, PropertyType
+from pipelines.runtime import register_elements
 
 _TYPES: dict[str, PropertyType] = {
     "gchararray": "string",
@@ -29,14 +25,13 @@ _TYPES: dict[str, PropertyType] = {
 
 
 class GStreamerCatalog:
-    """Elements of the GStreamer registry, stand-ins that are registered in process included.
+    """Elements of the GStreamer registry, with pyinfer and the stand-ins, which are registered.
 
     Properties come from the element's class, so no element (and no GPU) is opened to know them.
     """
 
     def __init__(self) -> None:
-        if not Gst.is_initialized():
-            Gst.init(None)
+        register_elements()
 
     def factories(self) -> set[str]:
         """Names of all element factories."""

@@ -65,22 +65,30 @@ def load_runtime(prefer: str = "auto") -> Runtime:
             "runtime.prefer is 'deepstream', but NVIDIA's pyservicemaker cannot be imported by "
             f"{sys.executable}: install it from the DeepStream SDK, or use 'auto' or 'portable'"
         )
+    stand_ins = register_elements()
+    if deepstream:
+        api = importlib.import_module(API)
+    else:
+        cv2.setNumThreads(1)  # frames are worked on in parallel, each on one core
+        api = importlib.import_module(PORTABLE_API)
+        sys.modules[API] = api
+    return Runtime(api, not deepstream, stand_ins)
+
+
+def register_elements() -> frozenset[str]:
+    """Initialise GStreamer, register pyinfer and the stand-ins; returns which factories are stand-ins.
+
+    A second call registers nothing more.
+    """
     hide_loader_stubs()
     Gst.init(None)
     # element classes can only be made once GStreamer is initialised
     from elements.portable.register import register_stand_ins
     from elements.pyinfer import register as register_pyinfer
 
-    if not deepstream:
-        cv2.setNumThreads(1)  # frames are worked on in parallel, each on one core
     stand_ins = register_stand_ins()
     register_pyinfer()
-    if deepstream:
-        api = importlib.import_module(API)
-    else:
-        api = importlib.import_module(PORTABLE_API)
-        sys.modules[API] = api
-    return Runtime(api, not deepstream, frozenset(stand_ins))
+    return frozenset(stand_ins)
 
 
 def hide_loader_stubs() -> None:
