@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 from rich.console import Console
@@ -36,6 +40,26 @@ def set_up_logging(quiet: bool, verbose: int) -> None:
     logger.handlers[:] = [handler]
     logger.setLevel(level)
     logger.propagate = False
+    # It logs every error on the bus, most of them consequences of the first, which the runner tells.
+    logging.getLogger("gstorch.pyservicemaker").setLevel(logging.CRITICAL)
+
+
+@contextlib.contextmanager
+def results_on_stdout() -> Iterator[TextIO]:
+    """Keep standard output for results: what models and libraries print meanwhile goes to standard error.
+
+    Gives the stream for results. File descriptors are exchanged, so that it holds for C libraries too.
+    """
+    results = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    try:
+        yield results
+    finally:
+        sys.stdout.flush()
+        os.dup2(results.fileno(), 1)
+        with contextlib.suppress(OSError):  # what cannot be written was found when it was flushed
+            results.close()
 
 
 def load_or_exit(path: Path, overrides: list[str] | None) -> Definition:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from app.common import Overrides, fail, load_or_exit, reject, set_up_logging
+from app.common import Overrides, fail, load_or_exit, reject, results_on_stdout, set_up_logging
 from pipelines.definition import Definition, DefinitionError, definition_from_mapping
 from pipelines.outcome import EXIT_FAILED, EXIT_REJECTED
 
 if TYPE_CHECKING:
     from pipelines.runner import Runner
+
+_OF_MODEL = ("model", "confidence", "labels", "device")
+_ORIGINS = {  # what an error calls the place of a value
+    **{f"stages[0].infer.{key}": f"--{key}" for key in _OF_MODEL},
+    "outputs[0].file.path": "--output",
+    **{f"outputs[{index}].events.path": "--events" for index in (0, 1)},
+}
 
 Targets = Annotated[
     list[str],
@@ -41,6 +49,7 @@ def run(
     was stopped). The first SIGINT or SIGTERM drains and finalises, a second one aborts.
     """
     set_up_logging(quiet, verbose)
+    sys.path.append(str(Path.cwd()))  # for a model class of one's own; last, so that nothing is shadowed
     options = {"model": model, "output": output, "events": events, "confidence": confidence, "labels": labels}
     definition = _definition(targets, {**options, "device": device}, set_)
     runner = _run(definition, quiet, json_)
@@ -56,8 +65,15 @@ def _definition(targets: list[str], options: dict[str, Any], overrides: list[str
             fail(f"{', '.join(given)}: only without a YAML file; use --set to override its keys")
             raise typer.Exit(EXIT_REJECTED)
         return load_or_exit(Path(targets[0]), overrides)
+    if options["model"] is None and (given := [f"--{key}" for key in _OF_MODEL[1:] if options[key] is not None]):
+        fail(f"{', '.join(given)}: only with --model")
+        raise typer.Exit(EXIT_REJECTED)
+    from pipelines.catalog import GStreamerCatalog
+
     try:
-        return definition_from_mapping(_mapping(targets, options), Path.cwd(), overrides or ())
+        return definition_from_mapping(
+            _mapping(targets, options), Path.cwd(), overrides or (), catalog=GStreamerCatalog(), origins=_ORIGINS
+        )
     except DefinitionError as error:
         reject(error)
 
@@ -65,9 +81,9 @@ def _definition(targets: list[str], options: dict[str, Any], overrides: list[str
 def _mapping(sources: list[str], options: dict[str, Any]) -> dict[str, Any]:
     """The definition that the command line stands for."""
     stages: list[dict[str, Any]] = []
-    if options["model"] is not None:
-        keys = ("model", "confidence", "labels", "device")
-        stages = [{"infer": {key: options[key] for key in keys if options[key] is not None}}, {"track": {}}]
+    infer = {key: options[key] for key in _OF_MODEL if options[key] is not None}
+    if infer:
+        stages = [{"infer": infer}, {"track": {}}]
     outputs: list[dict[str, Any]] = []
     if options["output"] is not None:
         stages.append({"draw": {}})
@@ -80,22 +96,33 @@ def _mapping(sources: list[str], options: dict[str, Any]) -> dict[str, Any]:
 def _run(definition: Definition, quiet: bool, as_json: bool) -> Runner:
     from app.progress import progress, show_result
     from app.summary import summarise
+    from elements.base import ElementError
     from pipelines.assemble import AssemblyError
+    from pipelines.outputs import OutputError
     from pipelines.plan import make_plan, open_runner
     from pipelines.runtime import RuntimeUnavailableError
 
-    try:
-        plan = make_plan(definition)
-        runner = open_runner(plan)
-    except (RuntimeUnavailableError, AssemblyError, OSError) as error:
-        fail(str(error))
-        raise typer.Exit(EXIT_FAILED) from error
-    with progress(quiet) as callback:
-        runner.run(callback)
-    if runner.outcome.error:
-        fail(runner.outcome.error, runner.outcome.trace)
-    if as_json:
-        typer.echo(json.dumps(summarise(plan, runner), ensure_ascii=False))
-    elif not quiet:
-        show_result(runner)
+    with results_on_stdout() as stdout:
+        try:
+            plan = make_plan(definition)
+            runner = open_runner(plan, stdout)
+        except (RuntimeUnavailableError, AssemblyError, OutputError, ElementError) as error:
+            fail(str(error))
+            raise typer.Exit(EXIT_FAILED) from error
+        with progress(quiet) as callback:
+            runner.run(callback)
+        if runner.outcome.error:
+            fail(runner.outcome.error, runner.outcome.trace)
+        if not quiet and not as_json:
+            show_result(runner)
+        if as_json:
+            _print(json.dumps(summarise(plan, runner), ensure_ascii=False), stdout)
     return runner
+
+
+def _print(text: str, stdout: TextIO) -> None:
+    try:
+        print(text, file=stdout, flush=True)
+    except OSError as error:
+        fail(f"cannot write to standard output: {error.strerror}")
+        raise typer.Exit(EXIT_FAILED) from error

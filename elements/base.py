@@ -251,8 +251,7 @@ def guarded(failure: Any) -> Callable[[F], F]:
             try:
                 return function(self, *args)
             except BaseException as error:
-                text = str(error) if isinstance(error, ElementError) else f"{type(error).__name__}: {error}"
-                post_error(self, f"{self.get_name()}: {text}", traceback.format_exc())
+                post_error(self, f"{self.get_name()}: {_words(error)}", trace_of(error))
                 return failure
 
         return guard  # type: ignore[return-value]
@@ -261,4 +260,17 @@ def guarded(failure: Any) -> Callable[[F], F]:
 
 
 class ElementError(Exception):
-    """An error whose text is complete for the user: what, where and what to do."""
+    """An error whose text is complete for the user: what, where and what to do.
+
+    Only its cause, if it is raised ``from`` one, is worth a trace.
+    """
+
+
+def _words(error: BaseException) -> str:
+    return str(error) if isinstance(error, ElementError) else f"{type(error).__name__}: {error}"
+
+
+def trace_of(error: BaseException) -> str:
+    """The trace to show for ``error``: that of the code that failed, none for an `ElementError` without a cause."""
+    cause = error.__cause__ if isinstance(error, ElementError) else error
+    return "".join(traceback.format_exception(cause)) if cause is not None else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +17,12 @@ from elements.base import (
     gproperties,
     guarded,
     keep_floating,
+    post_warning,
     sink_and_src,
+    trace_of,
 )
+from elements.inference.answer import checked_answer
+from elements.inference.config import ModelConfig
 from elements.inference.errors import ModelError
 from elements.inference.model import FrameError, Model, open_model
 from elements.metadata.detections import Detections
@@ -30,6 +33,8 @@ from elements.pyinfer_options import PROPERTIES, Options, resolve_options
 log = logging.getLogger("gstorch.pyinfer")
 
 FACTORY = "pyinfer"
+# A model of one's own may call sys.exit(), which on a streaming thread would end nothing but the thread.
+_ANY = (Exception, SystemExit)
 _LIVE = {"confidence-threshold": "confidence", "iou-threshold": "iou"}  # property -> attribute of the model
 
 
@@ -49,6 +54,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         self.set_in_place(True)
         self._model: Model | None = None
         self._left_to_skip: dict[int, int] = {}  # by source id
+        self._broken = 0  # rows left out here, beside those that the model counts itself
         self._api: Any = None
 
     # --- life cycle ---------------------------------------------------------------------------------------------------
@@ -56,14 +62,14 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
     @guarded(False)
     def do_start(self) -> bool:
         self._left_to_skip.clear()
+        self._broken = 0
         self.values.update({"frames-inferred": 0, "frames-failed": 0, "nan-count": 0})
         self._api = _pyservicemaker()
         try:
             options = resolve_options(self.values, self.user_set)
-            model = open_model(options.model)
-            model.load()
+            model = _loaded(options.model)
         except ModelError as error:
-            raise ElementError(str(error)) from error
+            raise ElementError(str(error)) from error.__cause__
         self._options = options
         self._show_in_force(options)
         self._model = model
@@ -72,8 +78,11 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
     @guarded(False)
     def do_stop(self) -> bool:
         model, self._model = self._model, None
-        if model is not None:
-            model.close()
+        try:
+            if model is not None:
+                model.close()
+        except _ANY as error:  # nothing depends on it any more
+            log.error("%s: the model fails in close(): %s", self.get_name(), trace_of(error))
         return True
 
     def _show_in_force(self, options: Options) -> None:
@@ -113,37 +122,41 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         Raises:
             ElementError: if it fails and ``on-error`` is ``stop``.
         """
+        found, failure = self._try(frames)
+        if failure is None:
+            self.values["frames-inferred"] += len(frames)
+            return list(zip(frames, found, strict=True))
+        if self._options.on_error == "stop":
+            raise ElementError(_failure(frames, failure)) from _culprit(failure)
+        if len(frames) > 1:  # find out which ones fail, so that only those are lost
+            return [done for frame in frames for done in self._infer([frame])]
+        self._skip(frames[0], failure)
+        return []
+
+    def _try(self, frames: Sequence[BatchFrame]) -> tuple[list[Detections], BaseException | None]:
         try:
-            found = self._run(frames)
-        except Exception as error:
-            if self._options.on_error == "stop":
-                raise ElementError(_failure(frames, error)) from error
-            if len(frames) > 1:  # find out which ones fail, so that only those are lost
-                return [done for frame in frames for done in self._infer([frame])]
-            self._skip(frames[0], error)
-            return []
-        self.values["frames-inferred"] += len(frames)
-        stats = getattr(self._model, "stats", None)
-        self.values["nan-count"] = getattr(stats, "nan", 0)
-        return list(zip(frames, found, strict=True))
+            return self._run(frames), None
+        except _ANY as error:
+            return [], error
 
     def _run(self, frames: Sequence[BatchFrame]) -> list[Detections]:
         assert self._model is not None
-        found = self._model.infer(frames)
-        if len(found) != len(frames) or not all(isinstance(one, Detections) for one in found):
-            raise TypeError(
-                f"infer() must return one Detections for each of the {len(frames)} frames, not {found!r:.200}"
+        found, broken = checked_answer(self._model.infer(list(frames)), len(frames))  # a model may sort its list
+        if broken and not self._broken:
+            log.warning(
+                "%s: the model returned %d boxes, scores or angles that are not finite numbers: they are left out and "
+                "counted; this is said once",
+                self.get_name(),
+                broken,
             )
+        self._broken += broken
+        self.values["nan-count"] = self._broken + getattr(getattr(self._model, "stats", None), "nan", 0)
         return found
 
-    def _skip(self, frame: BatchFrame, error: Exception) -> None:
+    def _skip(self, frame: BatchFrame, error: BaseException) -> None:
         if not self.values["frames-failed"]:
-            log.error(
-                "%s: the frame is skipped and counted, as further ones will be without a word: %s\n%s",
-                self.get_name(),
-                _failure([frame], error),
-                "".join(traceback.format_exception(error)),
-            )
+            text = f"{self.get_name()}: {_failure([frame], error)}"
+            post_warning(self, f"{text}: this frame is skipped, as others will be", trace_of(_culprit(error)))
         self.values["frames-failed"] += 1
 
     def _write(self, buffer: Gst.Buffer, done: list[tuple[BatchFrame, Detections]]) -> None:
@@ -166,13 +179,34 @@ def register() -> None:
         Gst.Element.register(None, FACTORY, Gst.Rank.NONE, PyInfer)
 
 
-def _failure(frames: Sequence[BatchFrame], error: Exception) -> str:
+def _loaded(config: ModelConfig) -> Model:
+    """The model, ready to infer.
+
+    Raises:
+        ModelError: if it cannot be used; with the cause where the model's own code failed.
+    """
+    try:
+        model = open_model(config)
+        model.load()
+    except ModelError as error:
+        raise error from None
+    except _ANY as error:
+        raise ModelError(f"model '{config.path}' fails to load: {type(error).__name__}: {error}") from error
+    return model
+
+
+def _failure(frames: Sequence[BatchFrame], error: BaseException) -> str:
     """Where and how a model failed. Of several frames only the failing one, if the model tells."""
     if isinstance(error, FrameError):
         where, text = [error.frame], str(error)
     else:
         where, text = list(frames), f"{type(error).__name__}: {error}"
     return "; ".join(f"source {frame.source_id}, frame {frame.frame_number}" for frame in where) + f": {text}"
+
+
+def _culprit(error: BaseException) -> BaseException:
+    """The exception whose trace shows what failed."""
+    return error.__cause__ or error if isinstance(error, FrameError) else error
 
 
 def _pyservicemaker() -> Any:

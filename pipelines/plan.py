@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import sys
 from dataclasses import dataclass
+from typing import TextIO
 
 from pipelines.assemble import Assembly, assemble
 from pipelines.builder import Facts, build_graph, mux_pads
@@ -13,6 +15,7 @@ from pipelines.bus import BusEvent, Inbox
 from pipelines.definition import Definition
 from pipelines.graph import Graph
 from pipelines.outcome import SourceCount
+from pipelines.outputs import prepare_outputs
 from pipelines.runner import Runner
 from pipelines.runtime import Runtime, load_runtime
 from pipelines.sources import SourceFacts, SourceState, SourceStatus, survey
@@ -48,11 +51,16 @@ def _facts(runtime: Runtime, sources: list[SourceFacts]) -> Facts:
     return Facts(sizes, failed, workers, runtime.stand_ins)
 
 
-def open_runner(plan: Plan) -> Runner:
+def open_runner(plan: Plan, stdout: TextIO | None = None) -> Runner:
     """Assemble the plan's graph, ready to run.
+
+    Args:
+        plan: what to run.
+        stdout: where an event output to ``-`` goes; default: the process's standard output.
 
     Raises:
         AssemblyError: if an element or link cannot be made here.
+        OutputError: if an output cannot be written.
     """
     inbox: Inbox = queue.SimpleQueue()
     counts = [SourceCount() for _ in plan.sources]
@@ -71,6 +79,8 @@ def open_runner(plan: Plan) -> Runner:
     if all(facts.error for facts in plan.sources):
         assembly = Assembly(None, plan.graph)
     else:
-        assembly = assemble(plan.graph, plan.runtime, {"counts": counts, "report": report})
+        prepare_outputs(plan.definition)
+        shared = {"counts": counts, "report": report, "stdout": stdout or sys.stdout}
+        assembly = assemble(plan.graph, plan.runtime, shared)
     failed = frozenset(i for i, facts in enumerate(plan.sources) if facts.error)
     return Runner(assembly, statuses, counts, mux_pads(len(statuses), failed), plan.definition.runtime, inbox)

@@ -17,6 +17,7 @@ from pipelines.assemble import Assembly
 from pipelines.builder import MUX, source_node
 from pipelines.bus import BusEvent, BusWatch, Inbox
 from pipelines.definition import Runtime as RuntimeOptions
+from pipelines.failure import describe
 from pipelines.outcome import EXIT_COMPLETE, EXIT_FAILED, EXIT_PARTIAL, Outcome, SourceCount
 from pipelines.sources import ENDED, SourceState, SourceStatus
 
@@ -24,6 +25,7 @@ log = logging.getLogger("gstorch.runner")
 
 POLL_S = 0.1
 NULL_TIMEOUT_S = 5.0
+ABORT_TIMEOUT_S = 1.0
 TRUNCATED_SLACK_S = 1.0
 TRUNCATED_SLACK_SHARE = 0.05
 
@@ -117,9 +119,9 @@ class Runner:
                 log.warning("not drained within %.0f s of the stop: ending now", self.options.stop_timeout)
                 return
             if now - progressed_at > self.options.stall_timeout:
+                due = ", ".join(f"'{name}'" for name in self._names(SourceState.RUNNING, SourceState.STARTING))
                 self.outcome.error = (
-                    f"no frame came through for {self.options.stall_timeout:.0f} s although "
-                    f"{', '.join(self._names(SourceState.RUNNING, SourceState.STARTING))} should deliver "
+                    f"no frame came through for {self.options.stall_timeout:.0f} s although {due} should deliver "
                     "(runtime.stall_timeout)"
                 )
                 return
@@ -148,7 +150,7 @@ class Runner:
                 return self._fail(event)
             self._source_failed(source_id, event.text)
         elif event.kind == "warning":
-            log.warning("%s: %s", self._who(event, source_id), event.text)
+            self._warn(event, source_id)
         elif event.kind == "element":
             self._on_element_message(event, source_id)
         return False
@@ -178,8 +180,15 @@ class Runner:
             self._change(source_id, SourceState.LOST if status.source.kind == "rtsp" else SourceState.FINISHED, "")
 
     def _fail(self, event: BusEvent) -> bool:
-        self.outcome.error, self.outcome.trace = event.text, event.debug
+        self.outcome.error, self.outcome.trace = describe(event, self.assembly.graph, self._names())
         return True
+
+    def _warn(self, event: BusEvent, source_id: int | None) -> None:
+        if source_id is not None:
+            log.warning("source '%s': %s", self.statuses[source_id].source.name, event.text)
+            return
+        text, trace = describe(event, self.assembly.graph, self._names())
+        log.warning("%s%s", text, f"\n{trace.rstrip()}" if trace else "")
 
     def _source_failed(self, source_id: int, text: str) -> None:
         if self.statuses[source_id].state in ENDED:
@@ -266,15 +275,23 @@ class Runner:
             done.set()
 
         threading.Thread(target=to_null, name="shut-down", daemon=True).start()
-        self.outcome.stuck = not done.wait(NULL_TIMEOUT_S)
+        limit = ABORT_TIMEOUT_S if self._signals > 1 else NULL_TIMEOUT_S
+        self.outcome.stuck = not done.wait(limit)
         watch.close()
         for operator in self.assembly.operators.values():
-            operator.close()
+            try:
+                operator.close()
+            except Exception as error:
+                self.outcome.error = self.outcome.error or f"{type(operator).__name__}: {error}"
         if self.outcome.stuck:
-            self.outcome.error = self.outcome.error or f"the pipeline did not stop within {NULL_TIMEOUT_S:.0f} s"
+            self.outcome.error = self.outcome.error or f"the pipeline did not stop within {limit:.0f} s"
 
     def _settle(self) -> None:
-        """Final states: what still ran is stopped; files that ended early are truncated."""
+        """Final states: what still ran is stopped; files that ended early are truncated; what was skipped is said."""
+        for stage, counters in self.inference_counts().items():
+            if failed := counters["frames-failed"]:
+                frames = failed + counters["frames-inferred"]
+                log.warning("%s: the model failed on %d of %d frames, which were skipped", stage, failed, frames)
         for source_id in self.pads:
             status, count = self.statuses[source_id], self.counts[source_id]
             if status.state in (SourceState.RUNNING, SourceState.STARTING):
@@ -288,13 +305,9 @@ class Runner:
     def _source_of(self, event: BusEvent) -> int | None:
         return next((s for s in self.pads if source_node(s) in event.path), None)
 
-    def _who(self, event: BusEvent, source_id: int | None) -> str:
-        if source_id is not None:
-            return f"source '{self.statuses[source_id].source.name}'"
-        return event.path[0] if event.path else "pipeline"
-
     def _names(self, *states: SourceState) -> list[str]:
-        return [f"'{s.source.name}'" for s in self.statuses if s.state in states]
+        """Names of the sources in these states; of all, by source id, if none is given."""
+        return [str(s.source.name) for s in self.statuses if not states or s.state in states]
 
 
 def end_pad(pad: Gst.Pad, stream: str) -> None:

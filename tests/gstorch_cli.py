@@ -48,16 +48,23 @@ def gstorch(*arguments: str | Path, cwd: Path | None = None, env: dict[str, str]
 
 
 def gstorch_interrupted(
-    arguments: Sequence[str | Path], number: signal.Signals, when: Callable[[], bool], limit_s: float = 30
+    arguments: Sequence[str | Path],
+    number: signal.Signals,
+    when: Callable[[], bool],
+    limit_s: float = 30,
+    times: int = 1,
 ) -> tuple[Result, float]:
-    """Run until ``when()``, send the signal; also returns how long the end took, seconds."""
+    """Run until ``when()``, send the signal (``times``, 0.5 s apart); also returns how long the end took, seconds."""
     process = subprocess.Popen(
         command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     )
     try:
         wait_for(when, limit_s)
         sent = time.monotonic()
-        process.send_signal(number)
+        for _ in range(times):
+            process.send_signal(number)
+            if times > 1:
+                time.sleep(0.5)
         stdout, stderr = process.communicate(timeout=TIMEOUT_S)
         return Result(process.returncode, stdout, stderr), time.monotonic() - sent
     finally:

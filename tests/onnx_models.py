@@ -57,6 +57,7 @@ def finder(
     channels_last: bool = False,
     normalized: bool = False,
     not_numbers: bool = False,
+    fails_on_blue: bool = False,
     metadata: Mapping[str, str] | None = None,
 ) -> onnx.ModelProto:
     """A model that finds the rectangles and answers in ``layout`` (one of `LAYOUTS`).
@@ -69,6 +70,7 @@ def finder(
         channels_last: NHWC instead of NCHW.
         normalized: boxes from 0 to 1.
         not_numbers: add a row with a NaN score and one with an infinite box.
+        fails_on_blue: fail at run time on pictures that are blue all over (an index out of range).
         metadata: entries such as ``names``.
     """
     graph = _Graph()
@@ -85,6 +87,8 @@ def finder(
     if normalized:
         boxes = graph.add("Div", boxes, graph.add("Concat", width, height, width, height, axis=0))
     rows = _rows(graph, layout, boxes, scores)
+    if fails_on_blue:
+        rows = graph.add("Add", rows, _failure_if_blue(graph, image))
     if not_numbers:
         rows = _with_broken_rows(graph, rows, layout)
     if layout == "end2end":
@@ -169,6 +173,13 @@ def _rows(graph: _Graph, layout: str, boxes: str, scores: str) -> str:
         size = graph.add("Log", graph.add("Max", graph.add("Div", size, graph.floats(8.0)), graph.floats(1e-3)))
     one_hot = graph.add("Add", graph.add("Mul", scores, graph.floats(0.0)), identity)
     return graph.add("Concat", center, size, scores, one_hot, axis=2)
+
+
+def _failure_if_blue(graph: _Graph, image: str) -> str:
+    """Zero, or the failure of a Gather, if blue is far stronger than red in an RGB 0-1 ``image``."""
+    red, blue = (graph.add("ReduceMean", graph.add("Gather", image, graph.ints(c), axis=1), keepdims=0) for c in (0, 2))
+    is_blue = graph.add("Greater", graph.add("Sub", blue, red), graph.floats(0.3))
+    return graph.add("Gather", graph.floats(0.0), graph.add("Cast", is_blue, to=TensorProto.INT64))
 
 
 def _with_broken_rows(graph: _Graph, rows: str, layout: str) -> str:

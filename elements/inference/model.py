@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import logging
 import os
@@ -218,6 +219,7 @@ def open_model(config: ModelConfig) -> Model:
 
     Raises:
         ModelError: if the path is neither.
+        Exception: whatever the module or class of your own raises.
     """
     path = config.path
     if is_class_path(path):
@@ -237,11 +239,19 @@ def is_class_path(path: str) -> bool:
 def _own_model(config: ModelConfig) -> Model:
     module_name, class_name = config.path.split(":")
     try:
-        model_class = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError) as error:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # something that the module needs
         raise ModelError(
-            f"model '{config.path}': {error}. Write it as package.module:Class, importable from where you start"
-        ) from error
+            f"model '{config.path}': there is no module '{error.name}' on Python's path: start where it is, or set "
+            "PYTHONPATH to the folder that holds it"
+        ) from None
+    model_class = getattr(module, class_name, None)
+    if model_class is None:
+        near = difflib.get_close_matches(class_name, vars(module), n=1)
+        hint = f": did you mean '{near[0]}'?" if near else ""
+        raise ModelError(f"model '{config.path}': module '{module_name}' has no class '{class_name}'{hint}")
     missing = [hook for hook in ("load", "infer", "close") if not callable(getattr(model_class, hook, None))]
     if missing:
         raise ModelError(f"model '{config.path}': the class lacks {', '.join(missing)}()")

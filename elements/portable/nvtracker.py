@@ -144,7 +144,7 @@ class NvTracker(PropertyTable, GstBase.BaseTransform):
         try:
             return load_tracker_config(files[0].strip()) if files else TrackerConfig()
         except TrackerConfigError as error:
-            raise ElementError(str(error)) from error
+            raise ElementError(str(error)) from None
 
     def _parse_class_ids(self) -> frozenset[int] | None:
         text = self.values["operate-on-class-ids"] or ""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from typing import Any
 
 from pyservicemaker import BatchMetadataOperator
+
+from elements.base import ElementError, trace_of
 
 Report = Callable[[str, str], None]
 """Called with (text, trace) when an operator fails."""
@@ -32,10 +33,11 @@ class Operator(BatchMetadataOperator):
             self.process(batch_meta)
         except Exception as error:
             self._failed = True
-            self._report(f"{type(self).__name__}: {error}", traceback.format_exc())
+            text = str(error) if isinstance(error, ElementError) else f"{type(self).__name__}: {error}"
+            self._report(text, trace_of(error))
 
     def process(self, batch_meta: Any) -> None:
-        """What the operator does with one batch."""
+        """What the operator does with one batch. An `ElementError` is shown as it is."""
         raise NotImplementedError
 
     def close(self) -> None:

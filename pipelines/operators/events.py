@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from elements.base import ElementError
 from elements.metadata.placement import Placement
 from elements.metadata.writer import UNTRACKED_OBJECT_ID
 from pipelines.operators.base import Operator, Report
@@ -22,28 +23,43 @@ class EventWriter(Operator):
     """Writes a line for every frame, also without objects. Boxes are in source-frame pixels.
 
     Args:
-        path: the file, or ``-`` for standard output. Missing folders are made.
+        path: the file, or an open stream, which is not closed.
         pipeline: the definition's name.
         sources: source names, indexed by source id.
         padding: whether the stream mux keeps the aspect ratio by padding (else it stretches).
         report: see `Operator`.
     """
 
-    def __init__(self, path: str, pipeline: str, sources: Sequence[str], padding: bool, report: Report) -> None:
+    def __init__(
+        self, path: str | TextIO, pipeline: str, sources: Sequence[str], padding: bool, report: Report
+    ) -> None:
         super().__init__(report)
         self._pipeline, self._sources, self._padding = pipeline, sources, padding
-        self._file = _open(path)
+        self._path = path
+        try:
+            self._file = Path(path).open("w", encoding="utf-8") if isinstance(path, str) else path  # noqa: SIM115
+        except OSError as error:
+            raise self._cannot_write(error) from None
 
     def process(self, batch_meta: Any) -> None:
         """Write the frames of one batch; flushed per batch, so that a killed process loses none that it finished."""
-        for frame in batch_meta.frame_items:
-            self._file.write(json.dumps(self._event(frame), ensure_ascii=False, allow_nan=False) + "\n")
-        self._file.flush()
+        events = [self._event(frame) for frame in batch_meta.frame_items]
+        lines = [json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n" for event in events]
+        try:
+            self._file.writelines(lines)
+            self._file.flush()
+        except OSError as error:
+            raise self._cannot_write(error) from None
 
     def close(self) -> None:
-        """Close the file (not standard output)."""
-        if self._file is not sys.stdout:
-            self._file.close()
+        """Close the file."""
+        if self._file is not self._path:
+            with contextlib.suppress(OSError):  # every batch was flushed; what is left is what failed and was reported
+                self._file.close()
+
+    def _cannot_write(self, error: OSError) -> ElementError:
+        where = f"the event file '{self._path}'" if isinstance(self._path, str) else "events to standard output"
+        return ElementError(f"cannot write {where}: {error.strerror}")
 
     def _event(self, frame: Any) -> dict[str, Any]:
         source = (frame.source_width, frame.source_height)
@@ -123,10 +139,3 @@ def _utc(nanoseconds: int) -> str | None:
 @lru_cache(maxsize=64)
 def _placement(source: tuple[int, int], mux: tuple[int, int], padding: bool) -> Placement:
     return Placement.of(source, mux, padding)
-
-
-def _open(path: str) -> TextIO:
-    if path == "-":
-        return sys.stdout
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    return Path(path).open("w", encoding="utf-8")

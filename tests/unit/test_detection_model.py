@@ -293,8 +293,10 @@ def test_open_model_by_suffix_and_class(tmp_path):
     assert isinstance(own, DetectionModel)
     with pytest.raises(ModelError, match=r"only \.onnx files"):
         open_model(ModelConfig("m.pt"))
-    with pytest.raises(ModelError, match="No module named 'nowhere'"):
+    with pytest.raises(ModelError, match=r"there is no module 'nowhere' .*PYTHONPATH"):
         open_model(ModelConfig("nowhere:Model"))
+    with pytest.raises(ModelError, match=r"has no class 'DetectionModl': did you mean 'DetectionModel'\?"):
+        open_model(ModelConfig("elements.inference.model:DetectionModl"))
     with pytest.raises(ModelError, match=r"the class lacks load, infer, close\(\)"):
         open_model(ModelConfig("elements.inference.config:ModelConfig"))
 

@@ -1,0 +1,41 @@
+"""What went wrong, in words for people: bus messages know elements and source ids, people know files and names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pipelines.bus import BusEvent
+from pipelines.graph import Graph
+
+_SOURCE_ID = re.compile(r"\bsource (\d+)(?=, frame \d)")  # as pyinfer writes it
+
+
+def describe(event: BusEvent, graph: Graph, sources: Sequence[str]) -> tuple[str, str]:
+    """Text and trace of an error or warning.
+
+    Args:
+        event: with the names of the elements that it comes from.
+        graph: of the pipeline; an element that writes a file is called by the file's path.
+        sources: names of the sources by id.
+
+    Returns:
+        The text, with who says it; and the Python trace, empty where no Python code failed.
+    """
+    text = _SOURCE_ID.sub(lambda match: f"source '{sources[int(match[1])]}'", event.text)
+    if event.debug.startswith("Traceback"):
+        trace = event.debug
+    else:
+        trace = ""
+        text += _detail(event.debug)
+    node = next((graph.nodes[name] for name in event.path if name in graph.nodes), None)
+    if node is None or text.startswith(f"{node.name}: "):  # our own elements tell their names
+        return text, trace
+    location = node.properties.get("location")
+    return f"'{location}': {text}" if location else f"{node.name}: {text}", trace
+
+
+def _detail(debug: str) -> str:
+    """What GStreamer's debug text adds to the message: its last line, below the place in the C source."""
+    _place, separator, detail = debug.strip().rpartition(":\n")
+    return f" ({detail.strip().removeprefix('system error: ')})" if separator else ""

@@ -1,0 +1,120 @@
+"""Models of one's own that behave well or badly, named as ``tests.own_models:Class``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from elements.inference.config import ModelConfig
+from elements.inference.frame import Frame
+from elements.metadata.detections import Detections
+
+RELEASE = threading.Event()  # lets blocked models go on
+BOX = (10.0, 20.0, 50.0, 60.0)
+
+
+class Good:
+    """One object per frame, always the same."""
+
+    names = ("thing",)
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.config = config
+
+    def load(self) -> None:
+        pass
+
+    def infer(self, frames: Sequence[Frame]) -> list[Detections]:
+        return [Detections(np.array([BOX]), np.array([0.9]), np.array([0])) for _ in frames]
+
+    def close(self) -> None:
+        pass
+
+
+class RaisesOnFour(Good):
+    def infer(self, frames):
+        if any(frame.frame_number == 4 for frame in frames):
+            raise ValueError("no such luck")
+        return super().infer(frames)
+
+
+class ExitsOnFour(Good):
+    def infer(self, frames):
+        if any(frame.frame_number == 4 for frame in frames):
+            sys.exit("had enough")
+        return super().infer(frames)
+
+
+class BlocksOnFour(Good):
+    def infer(self, frames):
+        if any(frame.frame_number == 4 for frame in frames):
+            RELEASE.wait(3600)
+        return super().infer(frames)
+
+
+class AnswersNone(Good):
+    def infer(self, frames):
+        return None
+
+
+class AnswersTooFew(Good):
+    def infer(self, frames):
+        return super().infer(frames)[1:]
+
+
+class AnswersArrays(Good):
+    def infer(self, frames):
+        return [np.zeros((1, 6)) for _ in frames]
+
+
+class AnswersNegativeClass(Good):
+    def infer(self, frames):
+        return [Detections(np.array([BOX]), np.array([0.9]), np.array([-1])) for _ in frames]
+
+
+class AnswersNaN(Good):
+    """A good row, one with a NaN box and one with a NaN score."""
+
+    def infer(self, frames):
+        boxes = np.array([BOX, (np.nan, 0, 1, 1), BOX])
+        return [Detections(boxes, np.array([0.9, 0.9, np.nan]), np.zeros(3)) for _ in frames]
+
+
+class Prints(Good):
+    def infer(self, frames):
+        print("said with print")
+        os.write(1, b"said to descriptor 1\n")
+        return super().infer(frames)
+
+
+class Mutates(Good):
+    """Paints over every picture that it gets, and empties the list of frames."""
+
+    def infer(self, frames):
+        answer = super().infer(frames)
+        for frame in frames:
+            for size in ((frame.width, frame.height), (64, 64)):
+                picture = frame.resized(*size)
+                if picture.flags.writeable:
+                    picture[:] = 255
+        frames.clear()
+        return answer
+
+
+class FailsToLoad(Good):
+    def load(self):
+        raise RuntimeError("weights are bad")
+
+
+class ExitsInLoad(Good):
+    def load(self):
+        sys.exit(7)
+
+
+class FailsToClose(Good):
+    def close(self):
+        raise RuntimeError("will not go")
