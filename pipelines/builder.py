@@ -112,8 +112,8 @@ def _source_properties(source: Source, source_id: int, facts: Facts) -> dict[str
         properties |= {
             "select-rtp-protocol": RTP_OVER_TCP,
             "latency": round(source.latency * 1000),
-            "rtsp-reconnect-interval": max(1, round(source.timeout)),
-            "init-rtsp-reconnect-interval": max(1, round(source.timeout)),
+            "rtsp-reconnect-interval": math.ceil(source.timeout),
+            "init-rtsp-reconnect-interval": math.ceil(source.timeout),
             "rtsp-reconnect-attempts": source.reconnect.attempts,
             "leaky": LEAK_OLDEST,
             "max-size-buffers": LIVE_QUEUE_FRAMES,

@@ -14,4 +14,9 @@ class Mux(Section):
     batch_size: Auto[BatchSize] = option("auto", description="Frames per batch; auto: one per source.")
     timeout: Duration = option("40ms", gt=0, description="Longest wait for a full batch after its first frame.")
     padding: Boolean = option(True, description="Keep the aspect ratio with black borders; false stretches.")
-    live: Auto[Boolean] = option("auto", description="Batch by arrival, as cameras need; auto: when a source is live.")
+    live: Auto[Boolean] = option(
+        "auto",
+        description="Batch by arrival, as cameras need: one frame of each source per batch, none is waited for longer "
+        "than `timeout`. A file beside cameras loses no frame and plays as fast as batches leave. "
+        "auto: when a source is live.",
+    )

@@ -42,12 +42,20 @@ def _check_uri(uri: str) -> str:
     return uri
 
 
+def _check_attempts(attempts: int) -> int:
+    if attempts == 0:  # DeepStream would take it for "for ever"
+        raise wrong("is neither a number of attempts nor for ever", "write -1 for ever, or 1 to give up after one attempt")
+    return attempts
+
+
 class Reconnect(Section):
     """How a lost live source is connected to again: waits grow from `delay` to `max_delay`, doubling."""
 
     delay: Duration = option("1s", ge=0, description="Wait before the first new attempt.")
     max_delay: Duration = option("30s", ge=0, description="Longest wait between attempts.")
-    attempts: Integer = option(-1, ge=-1, description="Attempts before the source counts as failed; -1: for ever.")
+    attempts: Annotated[Integer, AfterValidator(_check_attempts)] = option(
+        -1, ge=-1, description="Attempts before the source counts as failed, at least 1; -1: for ever."
+    )
 
 
 class Source(Section):
@@ -61,7 +69,7 @@ class Source(Section):
     username: Text | None = option(None, description="User name for rtsp and http.")
     password: SecretText | None = option(None, description="Password for rtsp and http; never printed.")
     latency: Duration = option("100ms", ge=0, description="Jitter buffer of an rtsp source.")
-    timeout: Duration = option("10s", gt=0, description="Silence after which a live source counts as lost.")
+    timeout: Duration = option("10s", gt=0, description="Silence after which a live source counts as lost; rounded up to seconds.")
     reconnect: Reconnect = option({}, title="Reconnect", description="How to connect to a lost live source again.")
     loop: Boolean = option(False, description="Start a file again at its end, for ever.")
 

@@ -95,7 +95,7 @@ def test_nvidias_tracker_gets_its_library_and_the_stand_in_does_not():
 
 def test_what_a_camera_is_waited_for():
     reconnect = {"delay": "250ms", "max_delay": "8s", "attempts": 5}
-    d = definition(sources=[{"uri": "rtsp://cam/1", "latency": "1.5s", "timeout": "4s", "reconnect": reconnect}])
+    d = definition(sources=[{"uri": "rtsp://cam/1", "latency": "1.5s", "timeout": "3.2s", "reconnect": reconnect}])
     deepstreams = {
         "latency": 1500,
         "rtsp-reconnect-interval": 4,
