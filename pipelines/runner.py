@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from elements.base import Gst
+from elements.ending import end_pad
 from pipelines.assemble import Assembly
 from pipelines.builder import MUX, source_node
 from pipelines.bus import BusEvent, BusWatch, Inbox
@@ -118,11 +119,11 @@ class Runner:
             if self._stop_deadline is not None and now > self._stop_deadline:
                 log.warning("not drained within %.0f s of the stop: ending now", self.options.stop_timeout)
                 return
-            if now - progressed_at > self.options.stall_timeout:
+            limit = self._stall_limit()
+            if now - progressed_at > limit:
                 due = ", ".join(f"'{name}'" for name in self._names(SourceState.RUNNING, SourceState.STARTING))
                 self.outcome.error = (
-                    f"no frame came through for {self.options.stall_timeout:.0f} s although {due} should deliver "
-                    "(runtime.stall_timeout)"
+                    f"no frame came through for {limit:.0f} s although {due} should deliver (runtime.stall_timeout)"
                 )
                 return
             self._mark_running()
@@ -137,8 +138,8 @@ class Runner:
     def _handle(self, event: BusEvent) -> bool:
         """Act on one event; True ends the run."""
         if event.kind == "eos":
-            for source_id in self.pads:
-                self._end(source_id)
+            for active in self.pads:
+                self._end(active)
             return True
         if event.kind == "signal":
             return self._on_signal(event)
@@ -160,24 +161,27 @@ class Runner:
             ended = next((s for s, pad in self.pads.items() if pad == event.fields["stream-id"]), None)
             if ended is not None:
                 self._end(ended)
-        elif source_id is None:
+        elif source_id is None or self.statuses[source_id].state in ENDED:
             return
         elif event.name == "source-lost":
             self._change(source_id, SourceState.LOST, str(event.fields.get("reason", "")))
         elif event.name == "source-recovered":
             self._change(source_id, SourceState.RUNNING, "")
         elif event.name == "reconnect-attempt-exceeded":
-            self._change(source_id, SourceState.FAILED, "gave up reconnecting")
+            self._source_failed(source_id, _gave_up(self.statuses[source_id], event))
 
     def _end(self, source_id: int) -> None:
         """The mux has seen the end of a source: of a file this is right, of a camera it is a loss."""
         status = self.statuses[source_id]
-        if status.state in ENDED:
+        if status.state in ENDED or status.state is SourceState.LOST:  # that stays so, with its reason
             return
         if self._stop_deadline is not None:
-            self._change(source_id, SourceState.STOPPED, "")
+            frames = self.counts[source_id].frames
+            self._change(source_id, SourceState.STOPPED, "" if frames else "before its first frame")
+        elif status.source.kind == "rtsp":
+            self._change(source_id, SourceState.LOST, "the stream ended")
         else:
-            self._change(source_id, SourceState.LOST if status.source.kind == "rtsp" else SourceState.FINISHED, "")
+            self._change(source_id, SourceState.FINISHED, "")
 
     def _fail(self, event: BusEvent) -> bool:
         self.outcome.error, self.outcome.trace = describe(event, self.assembly.graph, self._names())
@@ -218,6 +222,11 @@ class Runner:
             status.state is SourceState.RUNNING or (status.state in due and status.source.kind != "rtsp")
             for status in self.statuses
         )
+
+    def _stall_limit(self) -> float:
+        """Seconds. A camera may be silent for its own time-out before it counts as lost, which is no stall."""
+        cameras = [s.source for s in self.statuses if s.source.kind == "rtsp" and s.state is SourceState.RUNNING]
+        return self.options.stall_timeout + max((camera.timeout for camera in cameras), default=0.0)
 
     # --- stopping -----------------------------------------------------------------------------------------------------
 
@@ -310,24 +319,9 @@ class Runner:
         return [str(s.source.name) for s in self.statuses if not states or s.state in states]
 
 
-def end_pad(pad: Gst.Pad, stream: str) -> None:
-    """EOS on a sink pad, from outside of its stream.
-
-    A busy source holds the pad's stream lock nearly all the time, so its own thread sends the EOS, before its next
-    buffer. A silent one never comes by; for it a thread of ours does.
-    """
-
-    def end() -> None:
-        if not pad.is_linked():
-            pad.send_event(Gst.Event.new_stream_start(stream))
-        pad.send_event(Gst.Event.new_eos())
-
-    def on_buffer(_pad: Gst.Pad, _info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
-        end()
-        return Gst.PadProbeReturn.DROP
-
-    pad.add_probe(Gst.PadProbeType.BUFFER, on_buffer)
-    threading.Thread(target=end, name=f"end-{stream}", daemon=True).start()
+def _gave_up(status: SourceStatus, event: BusEvent) -> str:
+    attempts, reason = status.source.reconnect.attempts, event.fields.get("reason", status.reason)
+    return f"gave up after {attempts} attempt{'s' if attempts != 1 else ''} to reconnect: {reason}"
 
 
 def _ended_early(status: SourceStatus, count: SourceCount) -> bool:

@@ -44,7 +44,9 @@ def _check_uri(uri: str) -> str:
 
 def _check_attempts(attempts: int) -> int:
     if attempts == 0:  # DeepStream would take it for "for ever"
-        raise wrong("is neither a number of attempts nor for ever", "write -1 for ever, or 1 to give up after one attempt")
+        raise wrong(
+            "is neither a number of attempts nor for ever", "write -1 for ever, or 1 to give up after one attempt"
+        )
     return attempts
 
 
@@ -69,7 +71,9 @@ class Source(Section):
     username: Text | None = option(None, description="User name for rtsp and http.")
     password: SecretText | None = option(None, description="Password for rtsp and http; never printed.")
     latency: Duration = option("100ms", ge=0, description="Jitter buffer of an rtsp source.")
-    timeout: Duration = option("10s", gt=0, description="Silence after which a live source counts as lost; rounded up to seconds.")
+    timeout: Duration = option(
+        "10s", gt=0, description="Silence after which a live source counts as lost; rounded up to seconds."
+    )
     reconnect: Reconnect = option({}, title="Reconnect", description="How to connect to a lost live source again.")
     loop: Boolean = option(False, description="Start a file again at its end, for ever.")
 
