@@ -21,13 +21,14 @@ from elements.base import (
     sink_and_src,
     trace_of,
 )
+from elements.frames import BatchFrame, FrameReader
 from elements.inference.answer import checked_answer
 from elements.inference.config import ModelConfig
 from elements.inference.errors import ModelError
 from elements.inference.model import FrameError, Model, open_model
 from elements.metadata.detections import Detections
+from elements.metadata.edit import find_editor
 from elements.metadata.writer import write_detections
-from elements.portable.frames import BatchFrame, frames_of
 from elements.pyinfer_options import PROPERTIES, Options, resolve_options
 
 log = logging.getLogger("gstorch.pyinfer")
@@ -65,6 +66,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         self._broken = 0
         self.values.update({"frames-inferred": 0, "frames-failed": 0, "nan-count": 0})
         self._api = _pyservicemaker()
+        self._reader = FrameReader(self, self._api)
         try:
             options = resolve_options(self.values, self.user_set)
             model = _loaded(options.model)
@@ -105,7 +107,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
 
     @guarded(Gst.FlowReturn.ERROR)
     def do_transform_ip(self, buffer: Gst.Buffer) -> Gst.FlowReturn:
-        frames = [frame for frame in frames_of(buffer) if self._is_due(frame)]
+        frames = [frame for frame in self._reader.frames_of(buffer) if self._is_due(frame)]
         if frames:
             self._write(buffer, self._infer(frames))
         return Gst.FlowReturn.OK
@@ -170,7 +172,9 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
             write_detections(
                 batch_meta, frame_meta, detections, frame.placement, names, self._options.unique_id, self._api.osd
             )
-            frame.mark_inferred()
+            editor = find_editor(frame_meta)
+            if editor is not None:
+                editor.mark_inferred(frame_meta)
 
 
 def register() -> None:

@@ -54,10 +54,6 @@ class BatchFrame:
         p = self.placement
         return self._surface.resample(width, height, (p.left, p.top, p.left + p.width, p.top + p.height), out)
 
-    def mark_inferred(self) -> None:
-        """Note in the metadata that a model looked at this frame (``bInferDone``)."""
-        self._meta.infer_done = True
-
 
 def frames_of(buffer: Gst.Buffer) -> list[BatchFrame]:
     """The frames of ``buffer``, whose metadata may be written.

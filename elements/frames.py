@@ -1,0 +1,126 @@
+"""The frames of a batch as pyinfer hands them to a model, wherever the batch comes from."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from elements.base import ElementError, Gst
+from elements.inference.frame import ArrayFrame, Frame, Image
+from elements.metadata.placement import Placement
+from elements.portable import frames as portable
+from elements.portable.carrier import batch_of
+
+_NO_BATCH = "the buffer carries no batch metadata; put an nvstreammux before this element"
+_HOST = "CPU"  # Tensor.device_type
+
+
+class BatchFrame(Frame, Protocol):
+    """A frame with its place in the batch.
+
+    Attributes:
+        batch_id: number of the frame in its batch, as in the metadata.
+        placement: where the source's picture lies in the frame that the metadata speaks of.
+    """
+
+    batch_id: int
+
+    @property
+    def placement(self) -> Placement: ...
+
+
+class FrameReader:
+    """Finds the frames in the batches that reach an element.
+
+    Args:
+        element: the element; its pipeline has the stream mux.
+        api: the pyservicemaker module in use.
+    """
+
+    def __init__(self, element: Gst.Element, api: Any) -> None:
+        self._element, self._api = element, api
+
+    def frames_of(self, buffer: Gst.Buffer) -> list[BatchFrame]:
+        """The frames of ``buffer``. They are valid until the element passes it on.
+
+        Raises:
+            ElementError: if the buffer carries no batch.
+        """
+        if batch_of(buffer) is not None:
+            return list(portable.frames_of(buffer))
+        surfaces = self._api.Buffer(buffer)
+        frames: list[BatchFrame] = [
+            ExtractedFrame(surfaces, meta, self._padded) for meta in surfaces.batch_meta.frame_items
+        ]
+        if not frames:
+            raise ElementError(_NO_BATCH)
+        return frames
+
+    @cached_property
+    def _padded(self) -> bool:
+        """Whether the pipeline's stream mux keeps the aspect ratio by padding, which no metadata tells.
+
+        Raises:
+            ElementError: if there are several muxes that differ.
+        """
+        top = self._element
+        while top.get_parent() is not None:
+            top = top.get_parent()
+        muxes = top.iterate_all_by_element_factory_name("nvstreammux") if isinstance(top, Gst.Bin) else ()
+        # the mux that USE_NEW_NVSTREAMMUX chooses has no such property and leaves frames as they are
+        found = {bool(mux.get_property("enable-padding")) for mux in muxes if mux.find_property("enable-padding")}
+        if len(found) > 1:
+            raise ElementError("the pipeline's nvstreammux elements differ in enable-padding; give them the same value")
+        return found == {True}
+
+
+class ExtractedFrame:
+    """A frame of DeepStream's batch: metadata copied, the picture borrowed from the buffer when it is asked for."""
+
+    def __init__(self, buffer: Any, meta: Any, padded: bool) -> None:
+        self._buffer, self._padded = buffer, padded
+        self.batch_id: int = meta.batch_id
+        self.width: int = meta.source_width
+        self.height: int = meta.source_height
+        self.source_id: int = meta.source_id
+        self.frame_number: int = meta.frame_number
+        self.pts: int = meta.buffer_pts
+
+    @cached_property
+    def tensor(self) -> Any:
+        """pyservicemaker's Tensor of the whole surface, padding of the mux included: (H, W, 3) uint8 RGB, for DLPack.
+
+        Raises:
+            ElementError: if the surface is not RGB.
+        """
+        tensor = self._buffer.extract(self.batch_id)
+        if not tensor:
+            raise ElementError(
+                "the frame's pixels cannot be had; put nvvideoconvert and the capsfilter "
+                "video/x-raw(memory:NVMM),format=RGB before this element"
+            )
+        return tensor
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Where the source's picture lies on the surface."""
+        height, width = self.tensor.shape[:2]
+        return Placement.of((self.width, self.height), (width, height), self._padded)
+
+    def resized(self, width: int, height: int, out: Image | None = None) -> Image:
+        """See `elements.inference.frame.Frame.resized`; for frames in host memory.
+
+        Raises:
+            ElementError: if the frame is in GPU memory.
+        """
+        if self.tensor.device_type != _HOST:
+            raise ElementError(
+                "the frame is in GPU memory, and the model's engine reads host memory; use an engine for device cuda"
+            )
+        p = self.placement
+        left, top = round(p.left), round(p.top)
+        surface: Image = np.asarray(np.from_dlpack(self.tensor), np.uint8)  # no copy
+        picture = surface[top : top + round(p.height), left : left + round(p.width)]
+        return ArrayFrame(picture).resized(width, height, out)

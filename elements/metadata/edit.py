@@ -1,0 +1,184 @@
+"""Changes to metadata that pyservicemaker's API lacks, for operators; the same on DeepStream and without it.
+
+All functions take pyservicemaker's handles inside the callback that got them:
+
+    from elements.metadata.edit import attach_json, classify, remove_objects
+
+    class Plates(BatchMetadataOperator):
+        def handle_metadata(self, batch_meta):
+            for frame in batch_meta.frame_items:
+                remove_objects(frame, lambda item: item.confidence < 0.3)
+                for item in frame.object_items:
+                    classify(item, "colour", "red", probability=0.9)
+                    attach_json(item, "plate", {"text": "AB 123"})
+
+On DeepStream they raise `EditError` where its metadata library is not as this program knows it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from elements.metadata.detections import FloatArray
+from elements.metadata.nvds.editor import NvdsEditor
+from elements.metadata.nvds.handles import handle_problem
+from elements.metadata.nvds.library import LIBRARY, WITHOUT, library
+from elements.metadata.plain_editor import PlainEditor
+
+log = logging.getLogger("gstorch.metadata")
+
+_JSON_TYPE = "GSTORCH.JSON."
+
+
+class EditError(RuntimeError):
+    """The metadata library in use cannot be edited."""
+
+
+class Editor(Protocol):
+    """What there is for each runtime: `NvdsEditor` and `PlainEditor`."""
+
+    def meta_type(self, name: str) -> int: ...
+    def attach_text(self, target: Any, meta_type: int, text: str) -> None: ...
+    def read_text(self, target: Any, meta_type: int) -> str | None: ...
+    def classify(
+        self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
+    ) -> None: ...
+    def set_detector_box(self, target: Any, left: float, top: float, width: float, height: float) -> None: ...
+    def set_mask(self, target: Any, mask: FloatArray, threshold: float) -> None: ...
+    def mark_inferred(self, target: Any) -> None: ...
+    def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int: ...
+
+
+def attach_json(target: Any, name: str, data: Any) -> None:
+    """Attach data to a batch, frame or object, in place of what it has under this name.
+
+    It travels with the buffer and is copied with it. Other code finds it as user metadata of type `json_meta_type`.
+
+    Args:
+        target: BatchMetadata, FrameMetadata or ObjectMetadata.
+        name: what it is.
+        data: anything that ``json.dumps`` takes.
+
+    Raises:
+        TypeError: if ``data`` cannot be serialised.
+        EditError: see the module.
+    """
+    editor = editor_of(target)
+    editor.attach_text(target, editor.meta_type(_JSON_TYPE + name), json.dumps(data))
+
+
+def read_json(target: Any, name: str) -> Any:
+    """What `attach_json` attached under this name; ``None`` if there is nothing.
+
+    Raises:
+        EditError: see the module.
+    """
+    editor = editor_of(target)
+    text = editor.read_text(target, editor.meta_type(_JSON_TYPE + name))
+    return None if text is None else json.loads(text)
+
+
+def json_meta_type(target: Any, name: str) -> int:
+    """The user meta type of `attach_json`, for ``target.user_meta_items(…)``; ``get_user_data_json`` reads the data."""
+    return editor_of(target).meta_type(_JSON_TYPE + name)
+
+
+def classify(
+    object_meta: Any,
+    classifier: str,
+    label: str,
+    class_id: int = 0,
+    probability: float = 1.0,
+    component_id: int = 0,
+) -> None:
+    """Give an object the label of a classifier, as nvinfer does as a secondary model.
+
+    Args:
+        object_meta: ObjectMetadata.
+        classifier: what was looked at (``classifier_type``), such as "colour". DeepStream loses it where a batch is
+            copied (behind a tee), the label stays.
+        label: what was found; of any length.
+        class_id: number of the label.
+        probability: 0 to 1.
+        component_id: ``unique_component_id`` of the classifier, by which nvmsgconv tells classifiers apart.
+
+    Raises:
+        EditError: see the module.
+    """
+    editor_of(object_meta).classify(object_meta, classifier, label, class_id, probability, component_id)
+
+
+def remove_objects(frame_meta: Any, predicate: Callable[[Any], Any]) -> int:
+    """Remove objects from a frame, with their labels, masks, classifiers and user metadata.
+
+    Args:
+        frame_meta: FrameMetadata. Not while iterating over its objects.
+        predicate: called with each ObjectMetadata; what it is true for goes.
+
+    Returns:
+        How many were removed.
+
+    Raises:
+        EditError: see the module.
+    """
+    return editor_of(frame_meta).remove_objects(frame_meta, predicate)
+
+
+def set_mask(object_meta: Any, mask: FloatArray, threshold: float = 0.5) -> None:
+    """Give an object a mask: (H, W) float32 that covers its box; points above ``threshold`` belong to the object.
+
+    The API's own ``mask_array`` keeps a bare pointer to NumPy's memory, which DeepStream then frees: a crash.
+
+    Raises:
+        ValueError: if it is not two-dimensional or empty.
+        EditError: see the module.
+    """
+    mask = np.asarray(mask, np.float32)
+    if mask.ndim != 2 or not mask.size:
+        raise ValueError(f"a mask has shape (height, width), none of them 0, not {mask.shape}")
+    editor_of(object_meta).set_mask(object_meta, mask, threshold)
+
+
+def editor_of(handle: Any) -> Editor:
+    """The editor for the runtime that a handle comes from.
+
+    Raises:
+        EditError: if there is none.
+    """
+    editor = find_editor(handle)
+    if editor is None:
+        raise EditError(
+            f"{type(handle).__name__}: {LIBRARY} cannot be edited on this machine; the warning at start says why"
+        )
+    return editor
+
+
+def find_editor(handle: Any) -> Editor | None:
+    """The editor for the runtime that a handle comes from; ``None``, after one warning, if its library is unusable."""
+    if hasattr(handle, "_meta"):
+        return _plain
+    problem = handle_problem(handle)
+    if problem:
+        _warn_of_handles(problem)
+        return None
+    return _native()
+
+
+_plain = PlainEditor()
+
+
+@functools.cache
+def _native() -> NvdsEditor | None:
+    found = library()
+    return None if found is None else NvdsEditor(found)
+
+
+@functools.cache
+def _warn_of_handles(problem: str) -> None:
+    log.warning("DeepStream metadata: this pyservicemaker is not known (%s). %s", problem, WITHOUT)

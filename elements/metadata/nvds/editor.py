@@ -1,0 +1,117 @@
+"""What pyservicemaker cannot do to DeepStream's metadata, on its handles. Users go through `elements.metadata.edit`."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from elements.metadata.detections import FloatArray
+from elements.metadata.nvds import layout
+from elements.metadata.nvds.handles import struct_of
+from elements.metadata.nvds.library import Library
+
+_USER_METAS = {
+    layout.BATCH_META: layout.BatchMeta,
+    layout.FRAME_META: layout.FrameMeta,
+    layout.OBJECT_META: layout.ObjectMeta,
+}
+
+
+class NvdsEditor:
+    """Edits batches of DeepStream. What DeepStream frees is allocated by GLib."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    # --- user metadata ------------------------------------------------------------------------------------------------
+
+    def meta_type(self, name: str) -> int:
+        """The registered number of a user meta type."""
+        return self._library.user_meta_type(name)
+
+    def attach_text(self, target: Any, meta_type: int, text: str) -> None:
+        """User metadata with ``text`` on a batch, frame or object; what it had of this type goes."""
+        address = struct_of(target)
+        old_ones = self._user_metas(address, meta_type)
+        base = layout.BaseMeta.from_address(address)
+        for old in old_ones:
+            self._library.remove_user[base.meta_type](address, old)
+        added = self._library.acquire_user(base.batch_meta)
+        user = layout.UserMeta.from_address(added)
+        user.user_meta_data = self._library.duplicate(text.encode())
+        user.base.meta_type = meta_type
+        user.base.copy_func = self._library.callbacks.copy
+        user.base.release_func = self._library.callbacks.release
+        self._library.add_user[base.meta_type](address, added)
+
+    def read_text(self, target: Any, meta_type: int) -> str | None:
+        """What `attach_text` stored, or None."""
+        for found in self._user_metas(struct_of(target), meta_type):
+            return ctypes.string_at(layout.UserMeta.from_address(found).user_meta_data).decode()
+        return None
+
+    def _user_metas(self, address: int, meta_type: int) -> list[int]:
+        kind = layout.BaseMeta.from_address(address).meta_type
+        if kind not in _USER_METAS:
+            raise TypeError("only a batch, a frame or an object can have user metadata")
+        found = list(layout.list_items(_USER_METAS[kind].from_address(address).user_metas))
+        return [user for user in found if layout.BaseMeta.from_address(user).meta_type == meta_type]
+
+    # --- objects ------------------------------------------------------------------------------------------------------
+
+    def classify(
+        self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
+    ) -> None:
+        """One classifier meta with one label. Labels of more than 127 bytes go to the field for long ones."""
+        library, address = self._library, struct_of(target)
+        batch = layout.BaseMeta.from_address(address).batch_meta
+        added, info = library.acquire_classifier(batch), library.acquire_label(batch)
+        meta, label_info = layout.ClassifierMeta.from_address(added), layout.LabelInfo.from_address(info)
+        meta.unique_component_id = component_id
+        meta.classifier_type = library.intern(classifier.encode())  # nobody frees it
+        text = label.encode()
+        if len(text) < layout.LABEL_SIZE:
+            label_info.label = text
+        else:
+            label_info.long_label = library.duplicate(text)
+        label_info.class_id, label_info.probability = class_id, probability
+        library.add_label(added, info)
+        library.add_classifier(address, added)
+
+    def set_detector_box(self, target: Any, left: float, top: float, width: float, height: float) -> None:
+        """The detector's box, which nvtracker reads."""
+        layout.ObjectMeta.from_address(struct_of(target)).detector_box = layout.Box(left, top, width, height)
+
+    def set_mask(self, target: Any, mask: FloatArray, threshold: float) -> None:
+        """A copy of ``mask`` in memory that DeepStream frees; the object's previous mask is freed."""
+        params = layout.ObjectMeta.from_address(struct_of(target)).mask
+        if params.size:
+            self._library.free(params.data)
+        params.data = self._library.allocate(mask.nbytes)
+        packed = np.ascontiguousarray(mask, np.float32)
+        ctypes.memmove(params.data, packed.ctypes.data, packed.nbytes)
+        params.size, params.threshold = packed.nbytes, threshold
+        params.height, params.width = packed.shape
+
+    # --- frames -------------------------------------------------------------------------------------------------------
+
+    def mark_inferred(self, target: Any) -> None:
+        """Set ``bInferDone``."""
+        layout.FrameMeta.from_address(struct_of(target)).infer_done = 1
+
+    def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int:
+        """Remove the objects for which ``predicate`` holds, with all that they own; the number of them."""
+        frame = struct_of(target)
+        doomed = {struct_of(item) for item in target.object_items if predicate(item)}
+        if not doomed:
+            return 0
+        for address in list(layout.list_items(layout.FrameMeta.from_address(frame).objects)):
+            meta = layout.ObjectMeta.from_address(address)
+            if meta.parent in doomed:
+                meta.parent = None
+        for address in doomed:
+            self._library.remove_object(frame, address)
+        return len(doomed)

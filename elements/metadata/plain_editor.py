@@ -1,0 +1,65 @@
+"""The portable counterpart of `elements.metadata.nvds.editor`, on the plain data behind the portable handles."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from elements.metadata.detections import FloatArray
+from elements.portable.meta import ClassifierMeta, LabelInfo, UserMeta
+
+_meta_types: dict[str, int] = {}
+_numbers = itertools.count(8194)  # DeepStream's first registered number
+
+
+class PlainEditor:
+    """Edits batches of the portable runtime."""
+
+    def meta_type(self, name: str) -> int:
+        """The registered number of a user meta type."""
+        if name not in _meta_types:
+            _meta_types.setdefault(name, next(_numbers))
+        return _meta_types[name]
+
+    def attach_text(self, target: Any, meta_type: int, text: str) -> None:
+        """User metadata with ``text`` on a batch, frame or object; what it had of this type goes."""
+        user = target._meta.user
+        user[:] = [meta for meta in user if meta.meta_type != meta_type]
+        user.append(UserMeta(meta_type, text))
+
+    def read_text(self, target: Any, meta_type: int) -> str | None:
+        """What `attach_text` stored, or None."""
+        return next((meta.data for meta in target._meta.user if meta.meta_type == meta_type), None)
+
+    def classify(
+        self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
+    ) -> None:
+        """One classifier meta with one label."""
+        info = LabelInfo(label, class_id, probability)
+        target._meta.classifiers.append(ClassifierMeta(component_id, classifier, [info]))
+
+    def set_detector_box(self, target: Any, left: float, top: float, width: float, height: float) -> None:
+        """The detector's box, which nvtracker reads."""
+        target._meta.detector_box = (left, top, width, height)
+
+    def set_mask(self, target: Any, mask: FloatArray, threshold: float) -> None:
+        """A copy of ``mask``."""
+        params = target.mask_params
+        params.mask_array, params.threshold = np.array(mask, np.float32, order="C"), threshold
+
+    def mark_inferred(self, target: Any) -> None:
+        """Note that a model looked at the frame."""
+        target._meta.infer_done = True
+
+    def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int:
+        """Remove the objects for which ``predicate`` holds; the number of them."""
+        doomed = {id(item._meta) for item in target.object_items if predicate(item)}
+        objects = target._meta.objects
+        objects[:] = [item for item in objects if id(item) not in doomed]
+        for item in objects:
+            if id(item.parent) in doomed:
+                item.parent = None
+        return len(doomed)
