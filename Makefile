@@ -4,6 +4,7 @@ PYTHON := .venv/bin/python
 .PHONY: setup demo test lint bench clean
 
 setup: .venv/.ready
+	@:
 
 .venv/.ready: pyproject.toml tools/setup.sh
 	@tools/setup.sh

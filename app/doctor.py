@@ -122,7 +122,8 @@ def _loader() -> Iterator[Finding]:
     if found.returncode == 0:
         yield Finding("ok", "gst-launch use", f"source {ROOT}/elements/env.sh")
     else:
-        fix = "apt-get install gstreamer1.0-python3-plugin-loader, or delete .venv/gst-registry*.bin and try again"
+        packages = "gstreamer1.0-python3-plugin-loader libpython3-dev"
+        fix = f"apt-get install {packages}, or delete .venv/gst-registry*.bin and try again"
         yield Finding("note", "gst-launch use", "pyinfer is not found by GStreamer's Python loader", fix)
 
 

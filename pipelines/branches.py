@@ -70,6 +70,7 @@ def grid(tile: Tile, sources: int) -> tuple[int, int]:
     """(rows, columns): as declared, or the smallest near-square grid that holds every source."""
     if isinstance(tile, tuple):
         return tile
+    sources = max(sources, 1)  # a definition whose sources all failed can be explained all the same
     columns = math.ceil(math.sqrt(sources))
     return math.ceil(sources / columns), columns
 

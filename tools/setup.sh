@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up everything on Debian 12 or Ubuntu 24.04: system packages (root or sudo), .venv, the program.
+# Sets up everything on Debian 12 or later or Ubuntu 24.04: system packages (root or sudo), .venv, the program.
+# It can be run again at any time, also after it was interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,14 +8,29 @@ packages=(
   gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
   gstreamer1.0-plugins-ugly gstreamer1.0-libav gstreamer1.0-python3-plugin-loader
   python3-gi python3-gst-1.0 python3-venv gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0
+  libpython3-dev                          # the plugin loader opens libpython3.x.so, from Debian 13 on by this name
   libgl1                                  # OpenCV's wheel links to it
   gir1.2-gst-rtsp-server-1.0 ffmpeg       # tests only: an RTSP camera, and an independent judge of files
 )
+
+command -v dpkg-query >/dev/null || {
+  echo "This machine has no dpkg: set-up knows Debian and Ubuntu only. What it would install: ${packages[*]}" >&2
+  exit 1
+}
 
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || missing+=("$package")
 done
+
+# Runs a command without output, unless it fails
+quietly() {
+  local output
+  output="$("$@" 2>&1)" || {
+    printf '%s\n%s\n' "$output" "Failed: $*" >&2
+    exit 1
+  }
+}
 
 if [ ${#missing[@]} -gt 0 ]; then
   as_root=()
@@ -28,15 +44,15 @@ if [ ${#missing[@]} -gt 0 ]; then
     fi
   fi
   echo "Installing ${#missing[@]} system packages ..."
-  "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  quietly "${as_root[@]}" apt-get update
+  quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
 fi
 
 # GStreamer's Python modules are Debian's, so the venv must be of Debian's Python and see its packages.
-if [ ! -x .venv/bin/python ]; then
+whole='import gi, pip, sys; sys.exit(sys.base_prefix != "/usr" or sys.prefix == sys.base_prefix)'
+if ! .venv/bin/python -c "$whole" 2>/dev/null; then
   echo "Creating .venv ..."
-  /usr/bin/python3 -m venv --system-site-packages .venv
+  /usr/bin/python3 -m venv --clear --system-site-packages .venv
 fi
 echo "Installing Python packages ..."
 .venv/bin/python -m pip install -q --disable-pip-version-check -e '.[dev]'

@@ -87,7 +87,8 @@ def test_odd_files_run_right(videos, yolox, tmp_path, name, size, frames):
     ("name", "reason"), [("truncated_no_moov.mp4", "cannot be read"), ("audio_only.mp4", "no video stream")]
 )
 def test_bad_files_fail_fast_and_say_why(videos, yolox, tmp_path, name, reason):
-    result = gstorch("run", videos / name, "--model", yolox, "--events", tmp_path / "e.jsonl")
+    outputs = ("--events", tmp_path / "e.jsonl", "--output", tmp_path / "o.mp4")
+    result = gstorch("run", videos / name, "--model", yolox, *outputs)
     assert result.code == 1
     assert name in result.stderr
     assert reason in result.stderr

@@ -110,7 +110,9 @@ def test_what_a_camera_is_waited_for():
     assert (deepstreams | ours).items() <= stand_in.items()
 
 
-@pytest.mark.parametrize(("sources", "rows_columns"), [(1, (1, 1)), (2, (1, 2)), (3, (2, 2)), (5, (2, 3)), (9, (3, 3))])
+@pytest.mark.parametrize(
+    ("sources", "rows_columns"), [(0, (1, 1)), (1, (1, 1)), (2, (1, 2)), (3, (2, 2)), (5, (2, 3)), (9, (3, 3))]
+)
 def test_automatic_grid(sources, rows_columns):
     assert grid("auto", sources) == rows_columns
 
