@@ -81,10 +81,12 @@ def sink_and_src(sink: str, src: str | None = None) -> tuple[Gst.PadTemplate, Gs
 def keep_floating(element: Gst.Element) -> None:
     """Make a Python element leave its factory with a floating reference, as C elements do.
 
-    Call it in ``__init__`` after ``super().__init__()``. PyGObject sinks the reference of the wrapper it makes, and
-    GStreamer then prints a CRITICAL for each element. The extra reference is the one the wrapper holds; forcing the
-    floating flag without it corrupts memory.
+    Call it in ``__init__`` after ``super().__init__()``. Up to 3.48 or so, PyGObject sinks the reference of the wrapper
+    it makes, and GStreamer then prints a CRITICAL for each element. The extra reference is the one the wrapper holds;
+    forcing the floating flag without it corrupts memory. Later versions hold one of their own beside the floating one.
     """
+    if element.is_floating():
+        return
     address = hash(element)
     _gobject.g_object_ref(address)
     _gobject.g_object_force_floating(address)

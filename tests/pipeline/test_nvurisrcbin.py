@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import subprocess
 import weakref
 from pathlib import Path
@@ -68,7 +69,7 @@ def test_odd_files(shared_data, name, size, frames):
 @pytest.mark.parametrize(
     ("pixels", "codec", "expected"),
     [
-        ("yuv422p10le", "ffv1", "BGRx"),
+        ("yuv422p10le", "ffv1", "BGRx|RGBx"),  # which of them depends on GStreamer's version
         ("yuv420p10le", "ffv1", "I420"),
         ("bgra", "png", "RGBA"),
         ("gray", "png", "GRAY8"),
@@ -79,7 +80,7 @@ def test_other_formats_become_8_bit(tmp_path, pixels, codec, expected):
     ffmpeg("-f", "lavfi", "-i", "testsrc=s=64x48:d=0.2", "-pix_fmt", pixels, "-c:v", codec, path)
     outcome, times, caps = play(path.as_uri())
     assert (outcome.end, len(times)) == ("eos", 5)
-    assert f"format=(string){expected}," in caps
+    assert re.search(rf"format=\(string\)({expected}),", caps)
 
 
 @pytest.mark.parametrize("leaky", ["upstream-leak", "downstream-leak"])
