@@ -146,13 +146,13 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             limit, leaky = self.values["max-size-buffers"], int(self.values["leaky"])
             self._tail.insert(-1, frame_queue(limit, leaky, self._count_dropped))
         chain(self, *self._tail)
+        for element in reversed(self._tail):  # a pad that is not active yet would drop frames and end the stream
+            element.set_state(Gst.State.PAUSED)
         keep_each(self._tail[0].get_static_pad("src"), self.values["drop-frame-interval"])
         if self._reconnects:
             self._reconnector = Reconnector(self, self._policy(), self.get_name())
             self._reconnector.start()
-        inner = self._add_inner()
-        if not self._live:
-            self._start_watch = StartWatch(inner, self._never_started)
+        self._add_inner()
 
     def _never_started(self) -> None:
         self._fail(DAMAGED)
@@ -222,8 +222,9 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         inner.connect("no-more-pads", self._no_more_pads)
         with self._lock:
             self._inner = inner
+        if not self._live:  # before anything runs: a short file may be decoded in no time
+            self._start_watch = StartWatch(inner, self._never_started)
         self.add(inner)
-        inner.sync_state_with_parent()
         return inner
 
     def _set_up_source(self, _inner: Gst.Element, source: Gst.Element) -> None:
@@ -307,7 +308,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         """Start a new decoding element behind the same pad."""
         self._missing_plugins.clear()
         self._other_streams.clear()
-        self._add_inner()
+        self._add_inner().sync_state_with_parent()
 
     def disconnect_source(self) -> None:
         """Remove the decoding element."""
