@@ -54,7 +54,7 @@ class MuxOutput:
     def __init__(self, mux: Gst.Element, pad: Gst.Pad, properties: Mapping[str, Any]) -> None:
         self._mux, self._pad, self._properties = mux, pad, properties
         self._format = ""
-        self._segment_sent = self._caps_sent = False
+        self._begun = self._caps_sent = False
         self._clock = 0  # ns, output time of the next batch when the sources are not live
 
     def push(self, chosen: list[tuple[Source, Frame]]) -> Gst.FlowReturn:
@@ -85,7 +85,7 @@ class MuxOutput:
         """End of the batched stream; what is pushed later begins a new one."""
         self._start_stream(None)
         self._pad.push_event(Gst.Event.new_eos())
-        self._segment_sent = self._caps_sent = False
+        self._begun = self._caps_sent = False
 
     def _append(self, batch: BatchMeta, source: Source, frame: Frame) -> None:
         width, height = self._properties["width"], self._properties["height"]
@@ -113,8 +113,9 @@ class MuxOutput:
         source.next_frame += 1
 
     def _start_stream(self, first: Source | None) -> None:
-        """Stream start, caps and segment before the first batch; ``first`` gives format and frame rate for all."""
-        if not self._segment_sent:
+        """Stream start, before the first batch also caps and segment; ``first`` gives format and frame rate for all."""
+        if not self._begun:
+            self._begun = True
             start = Gst.Event.new_stream_start(f"{self._mux.get_name()}/batch")
             start.set_group_id(Gst.util_group_id_next())
             self._pad.push_event(start)
@@ -122,8 +123,6 @@ class MuxOutput:
             self._caps_sent = True
             self._format = first.layout.format if first.layout else ""
             self._pad.push_event(Gst.Event.new_caps(self._batched_caps(first.rate or _DEFAULT_RATE)))
-        if not self._segment_sent:
-            self._segment_sent = True
             segment = Gst.Segment()
             segment.init(Gst.Format.TIME)
             self._pad.push_event(Gst.Event.new_segment(segment))

@@ -148,6 +148,36 @@ def test_the_pipeline_can_outlive_its_sources() -> None:
     pipeline.set_state(Gst.State.NULL)
 
 
+def test_a_source_that_ends_before_any_frame_leaves_events_in_order() -> None:
+    """The segment comes after the caps, which are not known yet when the first source ends."""
+    mux, kinds = Gst.ElementFactory.make("nvstreammux"), []
+    for name, value in (("width", 64), ("height", 48), ("batch-size", 1)):
+        mux.set_property(name, value)
+    pipeline, sink = Gst.Pipeline.new(), Gst.ElementFactory.make("fakesink")
+    pipeline.add(mux, sink)
+    mux.link(sink)
+    ended, other = mux.request_pad_simple("sink_0"), mux.request_pad_simple("sink_1")
+    mux.get_static_pad("src").add_probe(
+        Gst.PadProbeType.EVENT_DOWNSTREAM,
+        lambda _pad, info: kinds.append(info.get_event().type) or Gst.PadProbeReturn.OK,
+    )
+    pipeline.set_state(Gst.State.PLAYING)
+    ended.send_event(Gst.Event.new_stream_start("ended"))
+    ended.send_event(Gst.Event.new_eos())
+    wait_for(lambda: kinds)
+    caps = Gst.Caps.from_string("video/x-raw(memory:NVMM), format=I420, width=64, height=48, framerate=25/1")
+    segment = Gst.Segment()
+    segment.init(Gst.Format.TIME)
+    for event in (Gst.Event.new_stream_start("other"), Gst.Event.new_caps(caps), Gst.Event.new_segment(segment)):
+        other.send_event(event)
+    other.chain(Gst.Buffer.new_allocate(None, 64 * 48 * 3 // 2, None))
+    wait_for(lambda: Gst.EventType.SEGMENT in kinds)
+    pipeline.set_state(Gst.State.NULL)
+    assert (
+        kinds.index(Gst.EventType.STREAM_START) < kinds.index(Gst.EventType.CAPS) < kinds.index(Gst.EventType.SEGMENT)
+    )
+
+
 def test_live_sources_give_one_frame_each_and_running_time() -> None:
     live = [source(12, f"m.sink_{i}", more="is-live=1") for i in range(2)]
     outcome, seen = run(
