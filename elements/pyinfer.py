@@ -42,7 +42,7 @@ _LIVE = {"confidence-threshold": "confidence", "iou-threshold": "iou"}  # proper
 class PyInfer(PropertyTable, GstBase.BaseTransform):
     """Inference in Python, in place: pixels are read, only metadata is written."""
 
-    __gtype_name__ = "GstorchPyInfer"
+    __gtype_name__ = "PyInfer"
     __gstmetadata__ = ("Python inference", "Filter/Video", "Runs a model of your own on each frame of a batch", AUTHOR)
     __gsttemplates__ = sink_and_src(f"video/x-raw({NVMM}), format=(string){{ RGB, RGBA, NV12, I420 }}")
     PROPERTIES = PROPERTIES

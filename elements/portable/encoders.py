@@ -173,7 +173,7 @@ def _configure_x265(self: _Encoder, encoder: Gst.Element) -> None:
 class NvV4l2H264Enc(_Encoder, Gst.Bin):
     """H.264 by x264, or openh264 where that is missing. ``bitrate`` may change while playing."""
 
-    __gtype_name__ = "GstorchNvV4l2H264Enc"
+    __gtype_name__ = "NvV4l2H264Enc"
     __gstmetadata__ = ("nvv4l2h264enc (CPU)", "Codec/Encoder/Video", "Encodes H.264 in software", AUTHOR)
     __gsttemplates__ = sink_and_src(_SINK_CAPS, "video/x-h264, stream-format=byte-stream, alignment={ au, nal }")
     MEDIA = "video/x-h264"
@@ -210,7 +210,7 @@ class NvV4l2H264Enc(_Encoder, Gst.Bin):
 class NvV4l2H265Enc(_Encoder, Gst.Bin):
     """H.265 by x265."""
 
-    __gtype_name__ = "GstorchNvV4l2H265Enc"
+    __gtype_name__ = "NvV4l2H265Enc"
     __gstmetadata__ = ("nvv4l2h265enc (CPU)", "Codec/Encoder/Video", "Encodes H.265 in software", AUTHOR)
     __gsttemplates__ = sink_and_src(_SINK_CAPS, "video/x-h265, stream-format=byte-stream, alignment={ au, nal }")
     MEDIA = "video/x-h265"

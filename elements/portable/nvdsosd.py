@@ -106,7 +106,7 @@ class _Osd(PropertyTable, GstBase.BaseTransform):
 class NvDsOsd(_Osd):
     """``nvdsosd``: takes what NVIDIA's takes, NV12 and RGBA."""
 
-    __gtype_name__ = "GstorchNvDsOsd"
+    __gtype_name__ = "NvDsOsd"
     __gstmetadata__ = ("NvDsOsd (portable)", "Filter/Video", "Draws boxes, texts and shapes on frames", AUTHOR)
     __gsttemplates__ = sink_and_src(f"video/x-raw({NVMM}), format=(string){{ NV12, RGBA }}")
     __gproperties__ = gproperties(_Osd.PROPERTIES)
@@ -115,7 +115,7 @@ class NvDsOsd(_Osd):
 class NvOsdBin(_Osd):
     """``nvosdbin``: NVIDIA's is a converter before an nvdsosd; here drawing needs none, so any format passes."""
 
-    __gtype_name__ = "GstorchNvOsdBin"
+    __gtype_name__ = "NvOsdBin"
     __gstmetadata__ = ("NvOsdBin (portable)", "Filter/Video", "Draws boxes, texts and shapes on frames", AUTHOR)
     __gsttemplates__ = sink_and_src(f"video/x-raw({NVMM})")
     __gproperties__ = gproperties(_Osd.PROPERTIES)

@@ -68,7 +68,7 @@ class NvEglGlesSink(PropertyTable, Gst.Bin):
     from then on, so that other outputs go on.
     """
 
-    __gtype_name__ = "GstorchNvEglGlesSink"
+    __gtype_name__ = "NvEglGlesSink"
     __gstmetadata__ = ("nveglglessink (CPU)", "Sink/Video", "Shows video in a window", AUTHOR)
     __gsttemplates__ = (
         pad_template(

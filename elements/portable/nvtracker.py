@@ -41,7 +41,7 @@ class NvTracker(PropertyTable, GstBase.BaseTransform):
     steps back gets new ids whatever ``tracking-id-reset-mode`` says.
     """
 
-    __gtype_name__ = "GstorchNvTracker"
+    __gtype_name__ = "NvTracker"
     __gstmetadata__ = ("NvTracker (portable)", "Filter/Tracker", "Tracks objects across frames, per source", AUTHOR)
     __gsttemplates__ = sink_and_src(f"video/x-raw({NVMM}), format=(string){{ I420, NV12, RGBA }}")
     PROPERTIES = (

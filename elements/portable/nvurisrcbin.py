@@ -63,7 +63,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
     reason).
     """
 
-    __gtype_name__ = "GstorchNvUriSrcBin"
+    __gtype_name__ = "NvUriSrcBin"
     __gstmetadata__ = ("nvurisrcbin (CPU)", "Source/Video", "Decodes a file or stream to NVMM frames", AUTHOR)
     __gsttemplates__ = (
         pad_template("vsrc_%u", Gst.PadDirection.SRC, Gst.PadPresence.SOMETIMES, f"video/x-raw({NVMM}); video/x-raw"),

@@ -50,7 +50,7 @@ def decoders_for(stream: Gst.Structure) -> tuple[str, ...]:
 class NvV4l2Decoder(PropertyTable, Gst.Bin):
     """``identity ! <decoder> ! videoconvert ! capsfilter ! relabel``; the decoder is added when caps arrive."""
 
-    __gtype_name__ = "GstorchNvV4l2Decoder"
+    __gtype_name__ = "NvV4l2Decoder"
     __gstmetadata__ = (
         "nvv4l2decoder (CPU)",
         "Codec/Decoder/Video/Hardware",
