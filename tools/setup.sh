@@ -43,7 +43,7 @@ if [ ${#missing[@]} -gt 0 ]; then
       exit 1
     fi
   fi
-  echo "Installing ${#missing[@]} system packages ..."
+  echo "Installing ${#missing[@]} system package(s) ..."
   quietly "${as_root[@]}" apt-get update
   quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
 fi
@@ -56,5 +56,10 @@ if ! .venv/bin/python -c "$whole" 2>/dev/null; then
 fi
 echo "Installing Python packages ..."
 .venv/bin/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+if [ "$(uname -m)" = x86_64 ]; then
+  # Tests only: DeepStream's metadata library. Without what only the wheel's decoder needs (150 MB).
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps nvidia-deepstream-videodecode-cu13==9.0.2 ||
+    echo "Tests on DeepStream's metadata library will be skipped." >&2
+fi
 rm -f .venv/gst-registry*.bin
 echo "Ready: .venv/bin/gstorch (see .venv/bin/gstorch doctor)"
