@@ -314,4 +314,4 @@ def in_a_process_of_its_own(script):
 def test_many_buffers_do_not_grow_the_process():
     done = in_a_process_of_its_own(MANY.replace("{count}", "4000"))
     assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout.split()[-1]) < 256  # KiB: 65 bytes of each buffer
+    assert int(done.stdout.split()[-1]) < 128  # KiB; 80 bytes lost per buffer show as 188

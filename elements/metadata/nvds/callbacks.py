@@ -1,9 +1,9 @@
 """Copy and release functions for user metadata whose payload is one C string (NUL-terminated, from ``g_strdup``).
 
-DeepStream calls them on any thread, with the batch's lock held, and also after Python has shut down. A Python callback
-would need the GIL there: it can deadlock with a thread that holds the GIL and waits for the lock (pyservicemaker does),
-and it crashes at exit. Both functions get the NvDsUserMeta and only have to hand its payload to GLib, which three
-machine instructions do:
+DeepStream calls them on any thread, the release function also with the batch's lock held (when an object is removed)
+and after Python has shut down. A Python function would need the interpreter lock there: it can deadlock with a thread
+that keeps that and waits for the batch (pyservicemaker does), and it crashes at exit. Both functions get the
+NvDsUserMeta and only have to hand its payload to GLib, which three machine instructions do:
 
     copy:    return g_strdup(user_meta->user_meta_data)
     release: g_free(user_meta->user_meta_data)
