@@ -5,6 +5,7 @@ What may crash runs in a process of its own.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -88,6 +89,19 @@ print([(item["mask"], item["classifiers"]) for item in walk(buffer)["frames"][0]
     assert written == "['car', 'car']"  # what pyservicemaker can do is done
     assert refused.endswith("cannot be edited on this machine; the warning at start says why")
     assert extras == "[(None, []), (None, [])]"
+
+
+def test_the_wheel_brings_no_elements_with_it() -> None:
+    """Its package puts its plugins on GStreamer's path when it is imported; only its libraries are wanted here."""
+    done = run(
+        """
+        import os
+        print("nvidia.deepstream_videodecode" in sys.modules, os.environ.get("GST_PLUGIN_PATH"))
+        found = Gst.ElementFactory.find("nvvideoconvert")
+        print("deepstream_videodecode" in str(found and found.get_plugin().get_filename()))
+        """
+    )
+    assert done.stdout.split() == ["False", str(os.environ.get("GST_PLUGIN_PATH")), "False"], done.stderr
 
 
 def test_handles_of_an_unknown_kind_are_left_alone_with_one_warning() -> None:

@@ -8,7 +8,7 @@ import pytest
 from elements.metadata.detections import Detections
 from elements.metadata.placement import Placement
 from elements.metadata.writer import short_label, write_detections
-from elements.portable.meta import BatchMeta, FrameMeta
+from elements.portable.meta import BatchMeta, FrameMeta, LabelInfo
 from elements.portable.pyservicemaker import osd
 from elements.portable.pyservicemaker.metadata import BatchMetadata
 
@@ -76,6 +76,22 @@ def test_given_track_ids_are_kept():
     boxes = np.array([[0, 0, 10, 10], [20, 20, 40, 50]])
     tracked = Detections(boxes, np.ones(2), np.zeros(2), track_ids=np.array([4, -1]))
     assert [o.object_id for o in written(tracked)] == [4, 2**64 - 1]
+
+
+def test_masks_are_cut_to_the_boxes():
+    mask = np.zeros((1, 360, 640), bool)
+    mask[0, 50:60] = True
+    (masked,) = written(one(masks=mask))
+    assert masked.mask.mask_array.shape == (30, 40)
+    assert masked.mask.mask_array.sum() == 400
+    assert masked.mask.threshold == 0.5
+
+
+def test_attributes_become_classifier_labels():
+    attributes = [{"colour": "red", "kind": {"label": "van", "class_id": 4, "probability": 0.5}}]
+    (classified,) = written(one(attributes=attributes))
+    labels = [(c.classifier_type, c.unique_component_id, c.labels[0]) for c in classified.classifiers]
+    assert labels == [("colour", 7, LabelInfo("red", 0, 1.0)), ("kind", 7, LabelInfo("van", 4, 0.5))]
 
 
 def test_nothing_found():
