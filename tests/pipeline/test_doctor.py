@@ -1,0 +1,92 @@
+"""``gstorch doctor`` on this machine, and on worse ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import doctor
+from tests.gstorch_cli import gstorch
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def lines_about(what: str, output: str) -> str:
+    """The line of a finding and the fix below it."""
+    lines = output.splitlines()
+    index = next(i for i, line in enumerate(lines) if line[6:].startswith(what))
+    fix = lines[index + 1] if index + 1 < len(lines) and "->" in lines[index + 1] else ""
+    return f"{lines[index]}\n{fix}"
+
+
+def test_a_machine_that_is_set_up():
+    result = gstorch("doctor")
+    assert result.code == 0, result.stdout
+    assert not [line for line in result.stdout.splitlines() if line.startswith("bad")]
+    for what in ("python", "numpy", "gstreamer", "gstreamer1.0-libav", "h264 encoder", "registry cache", "runtime",
+                 "plugin path", "gst-launch", "onnxruntime on", "gpu"):  # fmt: skip
+        assert lines_about(what, result.stdout)
+    assert result.stderr == ""
+
+
+def test_a_path_that_hides_the_plugins(tmp_path):
+    hidden = {"GST_PLUGIN_SYSTEM_PATH": str(tmp_path), "GST_REGISTRY": str(tmp_path / "registry.bin")}
+    result = gstorch("doctor", env=hidden)
+    assert result.code == 1
+    found = lines_about("gstreamer1.0-libav", result.stdout)
+    assert found.startswith("bad ")
+    assert "missing: avdec_h264, avdec_h265" in found
+    assert f"unset GST_PLUGIN_SYSTEM_PATH, which is '{tmp_path}'" in found
+    encoder = lines_about("h264 encoder", result.stdout)
+    assert encoder.startswith("note")
+    assert "apt-get install gstreamer1.0-plugins-ugly" in encoder
+    assert str(tmp_path / "registry.bin") in lines_about("registry cache", result.stdout)
+
+
+@pytest.mark.skipif(Path(sys.prefix) != ROOT / ".venv", reason="needs the project's .venv")
+def test_a_registry_that_remembers_a_failure(tmp_path):
+    """pyinfer could not be imported once: GStreamer does not try again by itself."""
+    registry = tmp_path / "registry.bin"
+    environ = dict(os.environ) | {
+        "GST_PLUGIN_PATH": str(ROOT / "elements"),
+        "GST_REGISTRY": str(registry),
+        "PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}",
+        "VIRTUAL_ENV": str(ROOT / ".venv"),
+    }
+    (tmp_path / "numpy.py").write_text("raise ImportError('broken on purpose')")
+    subprocess.run(["gst-inspect-1.0"], env=environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, check=False)
+    finding = doctor._plugin_path(environ)
+    assert finding.level == "note"
+    assert "the registry cache is stale" in finding.state
+    assert finding.fix.startswith(f"rm '{registry}'")
+    registry.unlink()
+    assert doctor._plugin_path(environ).level == "ok"
+    assert "finds pyinfer in this shell" in doctor._plugin_path(environ).state
+
+
+def test_a_plugin_path_that_leads_nowhere(tmp_path):
+    finding = doctor._plugin_path({"GST_PLUGIN_PATH": f"{tmp_path}/gone", "PATH": os.environ["PATH"]})
+    assert (finding.level, f"no folder {tmp_path}/gone" in finding.state) == ("note", True)
+
+
+def test_what_to_do_about_a_missing_element(monkeypatch, tmp_path):
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    monkeypatch.setattr(doctor, "_is_installed", lambda package: False)
+    assert doctor._how_to_get("gstreamer1.0-libav", environ) == "apt-get install gstreamer1.0-libav"
+    monkeypatch.setattr(doctor, "_is_installed", lambda package: True)
+    told = doctor._how_to_get("gstreamer1.0-libav", environ)
+    assert told.startswith(f"gstreamer1.0-libav is installed: rm '{tmp_path}/gstreamer-1.0/registry.")
+
+
+def test_python_packages(monkeypatch):
+    monkeypatch.setattr(doctor, "requires", lambda _: ["numpy>=999", "no-such-thing>=1", "pytest; extra == 'dev'"])
+    found = {finding.what: finding for finding in doctor._packages({})}
+    assert found.keys() == {"numpy", "no-such-thing"}
+    assert found["numpy"].level == "bad"
+    assert found["numpy"].state.endswith(", but >=999 is needed")
+    assert found["no-such-thing"].state == "not installed"
+    assert "make setup" in found["numpy"].fix
