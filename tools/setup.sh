@@ -1,17 +1,28 @@
 #!/usr/bin/env bash
 # Sets up everything on Debian 12 or later or Ubuntu 24.04: system packages (root or sudo), .venv, the program.
 # It can be run again at any time, also after it was interrupted.
+#
+#   tools/setup.sh            everything
+#   tools/setup.sh runtime    without what tests and gst-launch-1.0 need, for containers
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
   gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
-  gstreamer1.0-plugins-ugly gstreamer1.0-libav gstreamer1.0-python3-plugin-loader
-  python3-gi python3-gst-1.0 python3-venv gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0
-  libpython3-dev                          # the plugin loader opens libpython3.x.so, from Debian 13 on by this name
+  gstreamer1.0-plugins-ugly gstreamer1.0-libav gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0
+  python3-gi python3-gst-1.0 python3-venv
   libgl1                                  # OpenCV's wheel links to it
-  gir1.2-gst-rtsp-server-1.0 ffmpeg       # tests only: an RTSP camera, and an independent judge of files
+  gir1.2-gst-rtsp-server-1.0              # tools/rtsp_camera.py and tests: an RTSP camera
 )
+extras=""
+if [ "${1:-}" != runtime ]; then
+  packages+=(
+    gstreamer1.0-python3-plugin-loader    # pyinfer in gst-launch-1.0
+    libpython3-dev                        # which opens libpython3.x.so, from Debian 13 on by this name
+    ffmpeg                                # tests: an independent judge of files
+  )
+  extras="[dev]"
+fi
 
 command -v dpkg-query >/dev/null || {
   echo "This machine has no dpkg: set-up knows Debian and Ubuntu only. What it would install: ${packages[*]}" >&2
@@ -55,8 +66,8 @@ if ! .venv/bin/python -c "$whole" 2>/dev/null; then
   /usr/bin/python3 -m venv --clear --system-site-packages .venv
 fi
 echo "Installing Python packages ..."
-.venv/bin/python -m pip install -q --disable-pip-version-check -e '.[dev]'
-if [ "$(uname -m)" = x86_64 ]; then
+.venv/bin/python -m pip install -q --disable-pip-version-check -e ".$extras"
+if [ -n "$extras" ] && [ "$(uname -m)" = x86_64 ]; then
   # Tests only: DeepStream's metadata library. Without what only the wheel's decoder needs (150 MB).
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps nvidia-deepstream-videodecode-cu13==9.0.2 ||
     echo "Tests on DeepStream's metadata library will be skipped." >&2
