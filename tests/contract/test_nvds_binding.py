@@ -5,7 +5,6 @@ What may crash runs in a process of its own.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -27,7 +26,7 @@ START = """
     logging.basicConfig(format="%(levelname)s %(message)s")
     from elements.metadata import edit
     from elements.metadata.detections import Detections
-    from elements.metadata.nvds import callbacks, handles, layout, library
+    from elements.metadata.nvds import binding, callbacks, handles, layout
     from elements.metadata.placement import Placement
     from elements.metadata.writer import write_detections
     from tests.contract import nvds_double
@@ -59,7 +58,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
 OTHER_LAYOUT = """
 class Other(ctypes.Structure):
     _fields_ = (("x", ctypes.c_uint64),)
-library._POOLS["object_pool"] = Other
+binding._POOLS["object_pool"] = Other
 """
 
 
@@ -67,7 +66,7 @@ library._POOLS["object_pool"] = Other
     ("change", "reason"),
     [
         (OTHER_LAYOUT, "NvDsOther has 552 bytes, 8 are expected"),
-        ("library.LIBRARY = 'libnone.so'", "pyservicemaker has not loaded it"),
+        ("binding.LIBRARY = 'libnone.so'", "pyservicemaker has not loaded it"),
         ("callbacks.platform.machine = lambda: 'riscv64'", "there is no code for riscv64"),
         ("layout.BATCH_META = 9", "NvDsBatchMeta does not begin as expected"),
     ],
@@ -96,12 +95,13 @@ def test_the_wheel_brings_no_elements_with_it() -> None:
     done = run(
         """
         import os
-        print("nvidia.deepstream_videodecode" in sys.modules, os.environ.get("GST_PLUGIN_PATH"))
+        print("nvidia.deepstream_videodecode" in sys.modules)
+        print("deepstream_videodecode" in os.environ.get("GST_PLUGIN_PATH", ""))
         found = Gst.ElementFactory.find("nvvideoconvert")
         print("deepstream_videodecode" in str(found and found.get_plugin().get_filename()))
         """
     )
-    assert done.stdout.split() == ["False", str(os.environ.get("GST_PLUGIN_PATH")), "False"], done.stderr
+    assert done.stdout.split() == ["False"] * 3, done.stderr
 
 
 def test_handles_of_an_unknown_kind_are_left_alone_with_one_warning() -> None:

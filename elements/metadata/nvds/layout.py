@@ -1,6 +1,6 @@
 """The C structs of nvdsmeta.h and nvll_osd_struct.h, as DeepStream 9.x lays them out on 64 bit Linux.
 
-`elements.metadata.nvds.library` compares their sizes with those of the library in use before anything is touched.
+`elements.metadata.nvds.binding` compares their sizes with those of the library in use before anything is touched.
 Fields that nothing here uses are only there for the offsets of the others.
 """
 
