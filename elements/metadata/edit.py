@@ -26,9 +26,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from elements.metadata.detections import FloatArray
+from elements.metadata.nvds.binding import LIBRARY, WITHOUT, library
 from elements.metadata.nvds.editor import NvdsEditor
 from elements.metadata.nvds.handles import handle_problem
-from elements.metadata.nvds.binding import LIBRARY, WITHOUT, library
 from elements.metadata.plain_editor import PlainEditor
 
 log = logging.getLogger("gstorch.metadata")

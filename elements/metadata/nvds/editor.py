@@ -10,8 +10,8 @@ import numpy as np
 
 from elements.metadata.detections import FloatArray
 from elements.metadata.nvds import layout
-from elements.metadata.nvds.handles import struct_of
 from elements.metadata.nvds.binding import Library
+from elements.metadata.nvds.handles import struct_of
 
 _USER_METAS = {
     layout.BATCH_META: layout.BatchMeta,
