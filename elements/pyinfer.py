@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ log = logging.getLogger("gstorch.pyinfer")
 FACTORY = "pyinfer"
 # A model of one's own may call sys.exit(), which on a streaming thread would end nothing but the thread.
 _ANY = (Exception, SystemExit)
+_instances: weakref.WeakSet[PyInfer] = weakref.WeakSet()
 _LIVE = {"confidence-threshold": "confidence", "iou-threshold": "iou"}  # property -> attribute of the model
 
 
@@ -51,6 +53,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
     def __init__(self) -> None:
         super().__init__()
         keep_floating(self)
+        _instances.add(self)
         self.init_properties()
         self.set_in_place(True)
         self._model: Model | None = None
@@ -175,6 +178,17 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
             editor = find_editor(frame_meta)
             if editor is not None:
                 editor.mark_inferred(frame_meta)
+
+
+def top_level_of(name: str) -> Gst.Pipeline | None:
+    """The pipeline that holds the inference element of that name in this process, ``None`` if there is none."""
+    for element in _instances:
+        top: Gst.Object = element
+        while top.get_parent() is not None:
+            top = top.get_parent()
+        if element.get_name() == name and isinstance(top, Gst.Pipeline):
+            return top
+    return None
 
 
 def register() -> None:

@@ -6,6 +6,7 @@ import importlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from elements.base import Gst
 from pipelines.graph import Attachment, Graph, Node
 from pipelines.runtime import Runtime
 
@@ -16,9 +17,13 @@ class AssemblyError(RuntimeError):
 
 @dataclass(slots=True)
 class Assembly:
-    """A pipeline that is ready to start, with the operator instances by attachment name."""
+    """A pipeline that is ready to start, with the operator instances by attachment name.
+
+    ``pipeline`` is pyservicemaker's, ``gst`` the GStreamer pipeline behind it; both ``None`` where nothing is to run.
+    """
 
     pipeline: Any
+    gst: Any
     graph: Graph
     operators: dict[str, Any] = field(default_factory=dict)
 
@@ -35,7 +40,6 @@ def assemble(graph: Graph, runtime: Runtime, shared: dict[str, Any] | None = Non
         AssemblyError: names the node or link, its origin in the definition, and the reason.
     """
     pipeline = runtime.api.Pipeline(graph.name)
-    assembly = Assembly(pipeline, graph)
     for node in graph.nodes.values():
         try:
             pipeline.add(node.factory, node.name, dict(node.properties))
@@ -47,11 +51,34 @@ def assemble(graph: Graph, runtime: Runtime, shared: dict[str, Any] | None = Non
         except Exception as error:
             source, target = graph.nodes[link.source], graph.nodes[link.target]
             raise AssemblyError(f"cannot link {_who(source)} to {_who(target)}: {error}") from error
+    assembly = Assembly(pipeline, gst_pipeline(pipeline, graph), graph)
     for attachment in graph.attachments:
         operator = _operator(attachment, shared or {})
         assembly.operators[attachment.name] = operator
         pipeline.attach(attachment.node, runtime.api.Probe(attachment.name, operator), tips=attachment.pad)
     return assembly
+
+
+def gst_pipeline(pipeline: Any, graph: Graph) -> Gst.Pipeline:
+    """The GStreamer pipeline behind pyservicemaker's: its bus, states and pads are what the runner watches and ends.
+
+    The portable one shows it. NVIDIA's does not; there an inference element of ours leads to it.
+
+    Raises:
+        AssemblyError: on NVIDIA's, if the graph has no such element.
+    """
+    if hasattr(pipeline, "gst_pipeline"):
+        return pipeline.gst_pipeline
+    from elements.pyinfer import FACTORY, top_level_of
+
+    names = [node.name for node in graph.nodes.values() if node.factory == FACTORY]
+    top = next((top for name in names if (top := top_level_of(name)) is not None), None)
+    if top is None:
+        raise AssemblyError(
+            "NVIDIA's pyservicemaker does not show its GStreamer pipeline, and without an infer stage no element of "
+            "ours leads to it, so errors could not be seen: add an infer stage, or set runtime.prefer to 'portable'"
+        )
+    return top
 
 
 def _operator(attachment: Attachment, shared: dict[str, Any]) -> Any:

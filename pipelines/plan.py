@@ -77,7 +77,7 @@ def open_runner(plan: Plan, stdout: TextIO | None = None) -> Runner:
         inbox.put(BusEvent("operator", text=text, debug=trace))
 
     if all(facts.error for facts in plan.sources):
-        assembly = Assembly(None, plan.graph)
+        assembly = Assembly(None, None, plan.graph)
     else:
         prepare_outputs(plan.definition)
         shared = {"counts": counts, "report": report, "stdout": stdout or sys.stdout}

@@ -56,7 +56,7 @@ class Runner:
         pipeline = self.assembly.pipeline
         if pipeline is None:  # no source can be opened
             return self.outcome
-        watch = BusWatch(pipeline.gst_pipeline, self.inbox)
+        watch = BusWatch(self.assembly.gst, self.inbox)
         started, cpu_started = time.monotonic(), time.process_time()
         with self._signal_handlers():
             try:
@@ -99,8 +99,7 @@ class Runner:
         }
 
     def _element(self, name: str) -> Any:
-        pipeline = self.assembly.pipeline
-        return pipeline.gst_pipeline.get_by_name(name) if pipeline is not None else None
+        return self.assembly.gst.get_by_name(name) if self.assembly.gst is not None else None
 
     # --- watching -----------------------------------------------------------------------------------------------------
 
@@ -267,8 +266,7 @@ class Runner:
 
     def _end_pad(self, source_id: int) -> None:
         """Send EOS into the mux in the source's place; the pad itself then refuses later data with EOS."""
-        mux = self.assembly.pipeline.gst_pipeline.get_by_name(MUX)
-        pad = mux.get_static_pad(f"sink_{self.pads[source_id]}")
+        pad = self._element(MUX).get_static_pad(f"sink_{self.pads[source_id]}")
         if pad is not None:
             end_pad(pad, source_node(source_id))
 
@@ -277,10 +275,9 @@ class Runner:
         done = threading.Event()
 
         def to_null() -> None:
-            pipeline = self.assembly.pipeline
-            pipeline.gst_pipeline.set_state(Gst.State.NULL)
-            pipeline.stop()
-            pipeline.wait()
+            self.assembly.gst.set_state(Gst.State.NULL)
+            self.assembly.pipeline.stop()
+            self.assembly.pipeline.wait()
             done.set()
 
         threading.Thread(target=to_null, name="shut-down", daemon=True).start()

@@ -182,7 +182,7 @@ class InferStage(OneKey):
         None, min_length=1, description="Classes to keep, names or ids; default: all."
     )
     on_error: Literal["stop", "skip"] = option(
-        "stop", description="When the model fails: stop, or skip the batch and count."
+        "stop", description="When the model fails on a frame: stop the run, or skip the frame and count it."
     )
 
 
