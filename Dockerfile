@@ -29,7 +29,7 @@ RUN tools/setup.sh runtime \
 
 # The registry is made at the start, in /tmp: without a GPU, as during a build, NVIDIA's plugins do not load
 RUN python -m compileall -q app elements pipelines tools \
-    && useradd --system --uid 10001 --no-create-home --home-dir /tmp gstorch \
+    && useradd --uid 10001 --no-create-home --home-dir /tmp gstorch \
     && install -d -o gstorch /out
 
 USER 10001
