@@ -12,8 +12,8 @@ import yaml
 
 from elements.base import Property
 from elements.inference.config import ModelConfig, parse_list
+from elements.inference.engines.base import is_class_path
 from elements.inference.errors import ModelError
-from elements.inference.model import is_class_path
 
 LIVE = "; may change while running"
 
@@ -25,7 +25,11 @@ PROPERTIES = (
     Property("iou-threshold", float, 0.45, f"Overlap above which the lesser box of a class goes{LIVE}", 0, 1),
     Property("batch-size", "uint", 0, "Most frames per run of a model that takes any number on a GPU; 0: all"),
     Property("interval", "uint", 0, f"Frames skipped between two inferences of a source{LIVE}"),
+    Property("engine", str, "auto", "What runs the model: auto (by file type), onnx, torch, tensorrt, ultralytics"),
     Property("device", str, "auto", "auto, cpu, cuda or cuda:N; only auto falls back to the CPU"),
+    Property("precision", str, "auto", "auto, fp32 or fp16; auto: as the file was made, fp16 for torch on a GPU"),
+    Property("weights", str, "", "State dict for a torch.nn.Module class of your own"),
+    Property("trust", bool, False, "Load pickled models, which can run any code when they are loaded"),
     Property("unique-id", "uint", 1, "unique_component_id of the objects", 0, 2**31 - 1),
     Property("labels", str, "", "File with one class name per line, or the names with commas (one name: 'person,')"),
     Property(
@@ -53,7 +57,7 @@ _OPTION_OF = {
     "pad-value": "pad",
 }
 _ELEMENT_OPTIONS = ("interval", "unique_id", "on_error")
-_FIXED = {"task": ("detect",), "engine": ("auto", "onnx")}  # options of the stage that leave no choice yet
+_FIXED = {"task": ("detect",)}  # options of the stage that leave no choice yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +127,9 @@ def read_options(path: str) -> dict[str, Any]:
     folder = Path(path).parent
     if isinstance(options.get("model"), str) and not is_class_path(options["model"]):
         options["model"] = str(folder / options["model"])
-    if isinstance(options.get("labels"), str):
-        options["labels"] = str(folder / options["labels"])
+    for key in ("labels", "weights"):
+        if isinstance(options.get(key), str):
+            options[key] = str(folder / options[key])
     return options
 
 

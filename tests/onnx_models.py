@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import cv2
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-NAMES = ("red", "green", "blue")
-SCORE = 0.9
-_COLORS = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
+from tests.pictures import NAMES as NAMES
+from tests.pictures import SCORE as SCORE
+from tests.pictures import picture as picture
+
 _TYPES = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "uint8": TensorProto.UINT8}
 LAYOUTS = ("yolov5", "yolov8", "yolov8-transposed", "yolox", "yolox-decoded", "end2end")
 
@@ -29,24 +29,6 @@ def save(model: onnx.ModelProto, path: Path) -> str:
     """Write the model; returns the path as text."""
     onnx.save(model, str(path))
     return str(path)
-
-
-def picture(
-    width: int, height: int, boxes: Mapping[int, tuple[float, float, float, float]], soft: float = 0.0, grey: int = 40
-) -> NDArray[np.uint8]:
-    """(height, width, 3) RGB with one rectangle per class number, ``x1, y1, x2, y2`` in pixels (fractions are drawn).
-
-    ``soft`` is the standard deviation in pixels of the blur of the edges; the edges stay where they are.
-    """
-    image = np.full((height, width, 3), grey, np.float32)
-    for class_id, (x1, y1, x2, y2) in boxes.items():
-        across = np.clip(np.minimum(np.arange(width) + 1, x2) - np.maximum(np.arange(width), x1), 0, 1)
-        down = np.clip(np.minimum(np.arange(height) + 1, y2) - np.maximum(np.arange(height), y1), 0, 1)
-        cover = (down[:, None] * across[None, :])[..., None]
-        image = image * (1 - cover) + np.array(_COLORS[class_id], np.float32) * cover
-    if soft:
-        image = cv2.GaussianBlur(image, (0, 0), soft, borderType=cv2.BORDER_REPLICATE)
-    return np.round(image).astype(np.uint8)
 
 
 def finder(

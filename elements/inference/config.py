@@ -15,6 +15,8 @@ Coordinates = Literal["auto", "pixel", "normalized"]
 _Letterbox = Literal["auto", "center", "top-left", "stretch"]
 _Color = Literal["auto", "rgb", "bgr"]
 _Scale = Literal["auto", "0-1", "0-255"]
+_Engine = Literal["auto", "onnx", "torch", "tensorrt", "ultralytics"]
+Precision = Literal["auto", "fp32", "fp16"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,10 @@ class ModelConfig:
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         batch_size: most frames per run where the model allows any number; 0: the engine's choice.
         classes: names or numbers of the classes to report; empty: all.
+        engine: what runs the model; ``auto``: by file type (see `elements.inference.engines.base`).
+        precision: ``auto``, ``fp32`` or ``fp16``; ``auto``: as the file was made, and fp16 for torch on a GPU.
+        weights: file with the weights (a state dict) for a ``torch.nn.Module`` class of your own.
+        trust: load a pickled file, which can run any code when it is loaded.
 
     Raises:
         ModelError: if a value is out of its range.
@@ -55,15 +61,21 @@ class ModelConfig:
     device: str = "auto"
     batch_size: int = 0
     classes: tuple[str | int, ...] = ()
+    engine: _Engine = "auto"
+    precision: Precision = "auto"
+    weights: str | None = None
+    trust: bool = False
 
     def __post_init__(self) -> None:
         for key in ("confidence", "iou"):
             if not 0 <= getattr(self, key) <= 1:
                 raise ModelError(f"{key}: {getattr(self, key)} is not between 0 and 1")
-        for key in ("letterbox", "color", "scale", "coordinates"):
+        for key in ("letterbox", "color", "scale", "coordinates", "engine", "precision"):
             allowed = get_args(_HINTS[key])
             if getattr(self, key) not in allowed:
                 raise ModelError(f"{key}: '{getattr(self, key)}' is not one of {', '.join(allowed)}")
+        if not isinstance(self.trust, bool):
+            raise ModelError(f"trust: '{self.trust}' is neither true nor false")
         if self.pad is not None and not 0 <= self.pad <= 255:
             raise ModelError(f"pad: {self.pad} is not between 0 and 255")
         if self.input_size is not None and min(self.input_size) < 32:

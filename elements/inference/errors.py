@@ -1,7 +1,29 @@
-"""The error that every part of a model's set-up raises."""
+"""The errors of models: at set-up, and on a frame."""
 
 from __future__ import annotations
+
+from elements.inference.frame import Frame
 
 
 class ModelError(Exception):
     """A model cannot be used. The text is complete for the user: which file, what was seen, what to change."""
+
+
+class FrameError(Exception):
+    """A model failed on one frame of a call. ``frame`` is that frame; the cause is chained."""
+
+    def __init__(self, frame: Frame, text: str) -> None:
+        super().__init__(text)
+        self.frame = frame
+
+
+def brief(error: BaseException) -> str:
+    """The line of ``error``'s text that says what happened, with its type.
+
+    Libraries put stack traces into it; TorchScript's come before the cause, all others' after it.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no text"]
+    if "TorchScript interpreter" in lines[0]:
+        lines = [line for line in lines if line.startswith("RuntimeError")] or lines
+        return lines[-1][:400]
+    return f"{type(error).__name__}: {lines[0][:400]}"

@@ -21,6 +21,10 @@ class Frame(Protocol):
         source_id: which source it comes from.
         frame_number: 0-based, per source.
         pts: presentation time in nanoseconds.
+
+    A frame whose pixels are on a GPU also has ``tensor``: the picture as a (h, w, 3) uint8 RGB torch tensor on that
+    GPU, whose rows may be padded and whose size may differ from ``width`` x ``height`` if it was scaled on the way.
+    It is valid until the model's ``infer`` returns. Engines that run elsewhere call `resized`.
     """
 
     @property

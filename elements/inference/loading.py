@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from elements.inference.config import ModelConfig
 from elements.inference.decoders import Decoder, Sample, choose_decoder
-from elements.inference.engines.onnx import OnnxEngine
-from elements.inference.errors import ModelError
+from elements.inference.engines.base import DeviceEngine, Engine, open_engine
+from elements.inference.errors import ModelError, brief
 from elements.inference.letterbox import Size
 from elements.inference.names import choose_names, class_ids_of, names_of_metadata, read_labels
 from elements.inference.preprocess import Preprocess, Tensor
@@ -37,7 +37,7 @@ class LoadedModel:
         stride: inputs smaller than ``size`` must be multiples of this; 0: always the full input.
     """
 
-    engine: OnnxEngine
+    engine: Engine
     decoder: Decoder
     output: int
     preprocess: Preprocess
@@ -47,13 +47,13 @@ class LoadedModel:
     stride: int
 
 
-def load_onnx(config: ModelConfig) -> LoadedModel:
-    """Load and check an ONNX detector.
+def load_model(config: ModelConfig) -> LoadedModel:
+    """Load and check a detector.
 
     Raises:
         ModelError: if it cannot be used; the text does not name the file.
     """
-    engine = OnnxEngine(config.path, config.device)
+    engine = open_engine(config)
     metadata = engine.metadata
     task = metadata.get("task", "detect")
     if task != "detect":
@@ -74,6 +74,7 @@ def load_onnx(config: ModelConfig) -> LoadedModel:
     _check_names(names, num_classes, decoder, output.shape)
 
     preprocess = _preprocess(config, decoder, engine.spec.dtype)
+    _settle_batch(config, engine, index, size)
     stride = 0
     if preprocess.letterbox != "stretch":
         engine, stride = _rectangular(engine, decoder, index, outputs[index], size)
@@ -82,7 +83,7 @@ def load_onnx(config: ModelConfig) -> LoadedModel:
     return LoadedModel(engine, decoder, index, preprocess, names, keep, size, stride)
 
 
-def _input_size(config: ModelConfig, engine: OnnxEngine) -> Size:
+def _input_size(config: ModelConfig, engine: Engine) -> Size:
     """(width, height): fixed by the model, else as configured, else the model's ``imgsz``, else 640."""
     width, height = engine.spec.size
     wanted = config.input_size
@@ -108,17 +109,40 @@ def _from_ultralytics(metadata: Mapping[str, str]) -> bool:
     return metadata.get("author", "").lower() == "ultralytics" or {"names", "stride", "task"} <= metadata.keys()
 
 
-def _trial(engine: OnnxEngine, size: Size) -> list[Tensor]:
+def _trial(engine: Engine, size: Size, batch: int = 0) -> list[Tensor]:
     """Outputs for seeded noise. Noise, since an even picture could leave boxes all zero."""
-    noise = np.random.default_rng(0).random(engine.spec.shape(engine.spec.batch or 1, size), np.float32)
+    batch = batch or engine.spec.batch or engine.spec.min_batch
+    noise = np.random.default_rng(0).random(engine.spec.shape(batch, size), np.float32)
     if engine.spec.dtype == np.uint8:
         noise *= 255
     try:
         return engine.run(noise.astype(engine.spec.dtype))
     except Exception as error:  # ONNX Runtime's exceptions share no base class but this
+        raise ModelError(f"it fails on a {size[0]}x{size[1]} input: {brief(error)}. {engine.advice}") from error
+
+
+def _settle_batch(config: ModelConfig, engine: Engine, output: int, size: Size) -> None:
+    """Check the batch that is asked for, and find out whether a torch model takes batches: its file does not tell.
+
+    Raises:
+        ModelError: if more frames per run are asked for than the model takes.
+    """
+    spec = engine.spec
+    most = spec.batch or spec.max_batch
+    if most and config.batch_size > most:
         raise ModelError(
-            f"it fails on a {size[0]}x{size[1]} input: {error}. If it needs another size, set 'input_size'"
-        ) from error
+            f"batch-size {config.batch_size} is asked for, but it takes at most {most} frames: "
+            f"set batch-size to {most} or less, or build it for a larger batch"
+        )
+    if isinstance(engine, DeviceEngine) and spec.batch is None and spec.max_batch is None:
+        try:
+            batches = len(_trial(engine, size, 2)[output]) == 2
+        except ModelError as error:
+            log.debug("a batch of 2 fails: %s", error)
+            batches = False
+        if not batches:
+            log.info("%s takes one frame at a time: export it with a free batch to run faster", config.path)
+            engine.spec = replace(spec, batch=1)
 
 
 def _output_index(outputs: Sequence[Tensor], names: Sequence[str], layout: str) -> int:
@@ -168,9 +192,7 @@ def _preprocess(config: ModelConfig, decoder: Decoder, dtype: np.dtype) -> Prepr
     )
 
 
-def _rectangular(
-    engine: OnnxEngine, decoder: Decoder, output: int, expected: Tensor, size: Size
-) -> tuple[OnnxEngine, int]:
+def _rectangular(engine: Engine, decoder: Decoder, output: int, expected: Tensor, size: Size) -> tuple[Engine, int]:
     """An engine that takes inputs smaller than ``size``, and the multiple they must have; (engine, 0) if none can be.
 
     A model with a fixed size is rewritten. It counts only if it gives the same for the full size as before, and the

@@ -6,29 +6,31 @@ import difflib
 import importlib
 import logging
 import os
-import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from elements.inference.config import ModelConfig
 from elements.inference.decoders import Candidates
-from elements.inference.errors import ModelError
+from elements.inference.engines.base import DeviceEngine, engine_name, is_class_path
+from elements.inference.errors import FrameError as FrameError
+from elements.inference.errors import ModelError, brief
 from elements.inference.frame import Frame
 from elements.inference.letterbox import Size, smallest_input
-from elements.inference.loading import LoadedModel, load_onnx
+from elements.inference.loading import LoadedModel, load_model
 from elements.inference.nms import nms
 from elements.inference.preprocess import Preprocessor
 from elements.metadata.detections import Detections
 from elements.metadata.placement import Placement
 
-log = logging.getLogger("gstorch.inference")
+if TYPE_CHECKING:
+    from elements.inference.gpu.path import DevicePath
 
-_OWN_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+log = logging.getLogger("gstorch.inference")
 
 
 class Model(Protocol):
@@ -49,14 +51,6 @@ class Model(Protocol):
     def close(self) -> None:
         """Free what `load` took."""
         ...
-
-
-class FrameError(Exception):
-    """A model failed on one frame of a call. ``frame`` is that frame; the cause is chained."""
-
-    def __init__(self, frame: Frame, text: str) -> None:
-        super().__init__(text)
-        self.frame = frame
 
 
 @dataclass(slots=True)
@@ -84,7 +78,8 @@ class _Run:
 class DetectionModel:
     """A detector from a model file.
 
-    Frames of a call run in parallel, one thread per core, each through letterbox, network, decoding and suppression.
+    With NumPy engines the frames of a call run in parallel, one thread per core, each through letterbox, network,
+    decoding and suppression; with torch ones they run together on the device (`elements.inference.gpu.path`).
 
     >>> model = DetectionModel(ModelConfig("yolox_nano_416.onnx"))
     >>> model.load()
@@ -105,6 +100,7 @@ class DetectionModel:
         self.stats = ModelStats()
         self._network: LoadedModel | None = None
         self._pool: ThreadPoolExecutor | None = None
+        self._device: DevicePath | None = None
 
     def load(self) -> None:
         """Load the file, tell its layout, and run it once so that the first frame is fast.
@@ -113,7 +109,8 @@ class DetectionModel:
             ModelError: if the model cannot be used; the text starts with its path.
         """
         try:
-            self._network = load_onnx(self.config)
+            self._network = load_model(self.config)
+            self._device = self._device_path(self._network)
         except ModelError as error:
             raise ModelError(f"model '{self.config.path}': {error}") from error
         self._preprocessor = Preprocessor(self._network.engine.spec, self._network.preprocess)
@@ -131,8 +128,11 @@ class DetectionModel:
         if self._network is None or self._pool is None:
             raise RuntimeError("the model is not loaded: call load() first")
         runs = self._plan(frames, self._network)
-        # A single run stays on the caller's thread: handing it over would gain nothing.
-        results = map(self._execute, runs) if len(runs) == 1 else self._pool.map(self._execute, runs)
+        results: Iterable[list[tuple[Detections, int]]]
+        if self._device is not None:
+            results = self._execute_on_device(self._device, runs)
+        else:  # a single run stays on the caller's thread: handing it over would gain nothing
+            results = map(self._execute, runs) if len(runs) == 1 else self._pool.map(self._execute, runs)
         detections = [Detections() for _ in frames]
         invalid = 0
         for run, found in zip(runs, results, strict=True):
@@ -146,12 +146,30 @@ class DetectionModel:
         """Stop the threads and drop the network."""
         if self._pool is not None:
             self._pool.shutdown()
-        self._pool = self._network = None
+        if self._device is not None:
+            self._device.close()
+        if self._network is not None:
+            self._network.engine.close()
+        self._pool = self._network = self._device = None
+
+    def _device_path(self, network: LoadedModel) -> DevicePath | None:
+        """What runs the frames on the engine's device, warmed up; ``None`` for engines that take NumPy arrays."""
+        if not isinstance(network.engine, DeviceEngine):
+            return None
+        from elements.inference.gpu.path import DevicePath
+
+        path = DevicePath(network)
+        try:
+            path.warm_up(self.config.batch_size or 1)
+        except Exception as error:  # torch's and CUDA's errors share no base class but this
+            raise ModelError(f"it fails in its first run: {brief(error)}. {network.engine.advice}") from error
+        return path
 
     def _plan(self, frames: Sequence[Frame], network: LoadedModel) -> list[_Run]:
         """Group frames by input size and split the groups into runs.
 
-        A fixed batch decides itself. Where any batch goes, frames run one by one on the CPU (see `engines.onnx`).
+        A fixed batch decides itself. Where any batch goes, ONNX Runtime runs frames one by one on the CPU (see
+        `engines.onnx`).
         """
         groups: dict[Size, list[int]] = {}
         for place, frame in enumerate(frames):
@@ -160,8 +178,10 @@ class DetectionModel:
                 source = (frame.width, frame.height)
                 size = smallest_input(source, size, network.stride, network.preprocess.letterbox)
             groups.setdefault(size, []).append(place)
-        free_batch = (self.config.batch_size or len(frames)) if network.engine.on_gpu else 1
-        batch = network.engine.spec.batch or free_batch
+        spec = network.engine.spec
+        together = network.engine.on_gpu or isinstance(network.engine, DeviceEngine)
+        free_batch = (self.config.batch_size or len(frames)) if together else 1
+        batch = spec.batch or min(free_batch, spec.max_batch or free_batch)
         return [
             _Run([frames[p] for p in places[i : i + batch]], places[i : i + batch], size)
             for size, places in groups.items()
@@ -186,6 +206,20 @@ class DetectionModel:
             return results
         except Exception as error:
             raise FrameError(frame, f"{type(error).__name__}: {error}") from error
+
+    def _execute_on_device(self, device: DevicePath, runs: Sequence[_Run]) -> list[list[tuple[Detections, int]]]:
+        """The same as `_execute` for all runs: queued one after the other, then waited for."""
+        run = runs[0] if runs else None
+        try:
+            pending = []
+            for run in runs:
+                pending.append(device.submit(run.frames, run.size, self.confidence, self.iou))
+            return [device.collect(one, self.confidence, self.iou) for one in pending]
+        except FrameError:
+            raise
+        except Exception as error:
+            assert run is not None
+            raise FrameError(run.frames[0], f"{type(error).__name__}: {error}") from error
 
     def _finish(self, found: Candidates, placement: Placement, network: LoadedModel) -> Detections:
         """Suppress, map to the source frame and clip. What lies in the padding alone is no object of the frame."""
@@ -224,16 +258,11 @@ def open_model(config: ModelConfig) -> Model:
     path = config.path
     if is_class_path(path):
         return _own_model(config)
-    if Path(path).suffix.lower() != ".onnx":
-        raise ModelError(
-            f"model '{path}': only .onnx files can be loaded here, or a class of your own (package.module:Class)"
-        )
+    try:
+        engine_name(config)
+    except ModelError as error:
+        raise ModelError(f"model '{path}': {error}") from error
     return DetectionModel(config)
-
-
-def is_class_path(path: str) -> bool:
-    """Whether ``path`` is of the form ``package.module:Class`` and not the name of a file that is there."""
-    return bool(_OWN_CLASS.fullmatch(path)) and not Path(path).exists()
 
 
 def _own_model(config: ModelConfig) -> Model:
@@ -252,8 +281,16 @@ def _own_model(config: ModelConfig) -> Model:
         near = difflib.get_close_matches(class_name, vars(module), n=1)
         hint = f": did you mean '{near[0]}'?" if near else ""
         raise ModelError(f"model '{config.path}': module '{module_name}' has no class '{class_name}'{hint}")
+    if _is_network(model_class):
+        return DetectionModel(config)
     missing = [hook for hook in ("load", "infer", "close") if not callable(getattr(model_class, hook, None))]
     if missing:
         raise ModelError(f"model '{config.path}': the class lacks {', '.join(missing)}()")
     model: Model = model_class(config)
     return model
+
+
+def _is_network(model_class: Any) -> bool:
+    """Whether the class is a `torch.nn.Module`: only a network, for which the rest is done here."""
+    torch = sys.modules.get("torch")  # a module class cannot exist without it
+    return torch is not None and isinstance(model_class, type) and issubclass(model_class, torch.nn.Module)

@@ -34,7 +34,8 @@ class Preprocess:
 class InputSpec:
     """The model's input as it is declared.
 
-    ``batch`` is ``None`` if it may change; ``size`` is (width, height), each ``None`` if it may change.
+    ``batch`` is ``None`` if it may change, then from ``min_batch`` to ``max_batch`` (``None``: any number); ``size`` is
+    (width, height), each ``None`` if it may change.
     """
 
     name: str
@@ -42,6 +43,8 @@ class InputSpec:
     channels_last: bool
     batch: int | None
     size: tuple[int | None, int | None]
+    min_batch: int = 1
+    max_batch: int | None = None
 
     def shape(self, batch: int, size: Size) -> tuple[int, int, int, int]:
         """Tensor shape for ``batch`` frames of ``size`` (width, height)."""

@@ -89,6 +89,7 @@ def _check_stage(document: Document, path: KeyPath, stage: Stage, catalog: Catal
     if isinstance(stage, InferStage):
         _check_file(document, (*path, "model"), stage.model)
         _check_file(document, (*path, "labels"), stage.labels)
+        _check_file(document, (*path, "weights"), stage.weights)
     elif isinstance(stage, TrackStage):
         _check_file(document, (*path, "config"), stage.config)
     elif isinstance(stage, NodeStage) and catalog is not None:

@@ -155,7 +155,16 @@ class InferStage(OneKey):
     name: StageName | None = option(None, description="Name of this stage; default: infer, infer-2 …")
     model: Model = Field(description="Path of a model file, or a Python class as package.module:Class.")
     task: Literal["detect"] = option("detect", description="What the model does.")
-    engine: Literal["auto", "onnx"] = option("auto", description="What runs the model; auto: by file type.")
+    engine: Literal["auto", "onnx", "torch", "tensorrt", "ultralytics"] = option(
+        "auto", description="What runs the model; auto: by file type."
+    )
+    precision: Literal["auto", "fp32", "fp16"] = option(
+        "auto", description="auto: as the file was made, and fp16 for torch on a GPU."
+    )
+    weights: FilePath | None = option(None, description="State dict for a torch.nn.Module class of your own.")
+    trust: Boolean = option(
+        False, description="Load a pickled model, which can run any code when it is loaded: only from who you trust."
+    )
     layout: Literal["auto", "yolov5", "yolov8", "yolov8-transposed", "yolox", "yolox-decoded", "end2end"] = option(
         "auto", description="Layout of the model's output; auto: read from the model."
     )

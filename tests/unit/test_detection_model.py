@@ -1,6 +1,5 @@
 """Whole models from file to boxes: every layout, input type and batch, on pictures whose boxes are known."""
 
-import functools
 import logging
 
 import numpy as np
@@ -12,18 +11,8 @@ from elements.inference.errors import ModelError
 from elements.inference.frame import ArrayFrame
 from elements.inference.model import DetectionModel, FrameError, open_model
 from tests import onnx_models
-from tests.onnx_models import LAYOUTS, NAMES, SCORE, finder, picture, save
-
-SIZES = [(1920, 1080), (720, 1280), (998, 483), (641, 359)]
-
-
-def boxes_in(width, height):
-    """One box per class: inside, with fractions, and cut by the right and bottom border."""
-    return {
-        0: (0.1 * width, 0.2 * height, 0.3 * width, 0.6 * height),
-        1: (0.4 * width + 0.5, 0.1 * height + 0.25, 0.6 * width, 0.5 * height),
-        2: (0.7 * width, 0.6 * height, width, height),
-    }
+from tests.onnx_models import LAYOUTS, finder, save
+from tests.pictures import NAMES, SCORE, SIZES, assert_finds, frame_of
 
 
 def loaded(path, **options):
@@ -31,19 +20,6 @@ def loaded(path, **options):
     model = DetectionModel(ModelConfig(path, **options))
     model.load()
     return model
-
-
-@functools.cache
-def frame_of(width, height):
-    return ArrayFrame(picture(width, height, boxes_in(width, height), soft=3))
-
-
-def assert_finds(detections, width, height, tolerance=1.0):
-    order = np.argsort(detections.class_ids)
-    assert detections.class_ids[order].tolist() == [0, 1, 2]
-    assert detections.scores == pytest.approx([SCORE] * 3, abs=1e-3)
-    truth = np.array(list(boxes_in(width, height).values()))
-    np.testing.assert_allclose(detections.boxes[order], truth, atol=tolerance)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -192,6 +168,8 @@ REFUSED = {
     "range": (finder(size=(64, 64), dtype="uint8"), {"scale": "0-1"}, ["uint8", "leave scale out"]),
     "class": (finder(size=(64, 64)), {"classes": ("gren",), "labels": NAMES}, ["'gren'", "did you mean 'green'"]),
     "device": (finder(size=(64, 64)), {"device": "gpu"}, ["'gpu' is not auto, cpu, cuda"]),
+    "precision": (finder(size=(64, 64)), {"precision": "fp16"}, ["exported in fp32", "export it in fp16"]),
+    "batch": (finder(size=(64, 64), batch=4), {"batch_size": 8}, ["batch-size 8", "at most 4 frames"]),
     "no cuda": (finder(size=(64, 64)), {"device": "cuda:0"}, ["cuda:0", "onnxruntime-gpu", "cpu or auto"]),
 }
 
@@ -291,8 +269,9 @@ def test_open_model_by_suffix_and_class(tmp_path):
     assert isinstance(open_model(ModelConfig("m.onnx")), DetectionModel)
     own = open_model(ModelConfig("elements.inference.model:DetectionModel"))
     assert isinstance(own, DetectionModel)
-    with pytest.raises(ModelError, match=r"only \.onnx files"):
-        open_model(ModelConfig("m.pt"))
+    assert isinstance(open_model(ModelConfig("m.pt2")), DetectionModel)
+    with pytest.raises(ModelError, match=r"no engine runs '\.txt': use one of \.onnx, \.pt, .*a class of your own"):
+        open_model(ModelConfig("m.txt"))
     with pytest.raises(ModelError, match=r"there is no module 'nowhere' .*PYTHONPATH"):
         open_model(ModelConfig("nowhere:Model"))
     with pytest.raises(ModelError, match=r"has no class 'DetectionModl': did you mean 'DetectionModel'\?"):

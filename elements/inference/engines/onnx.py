@@ -6,13 +6,12 @@ this is faster than more threads per frame, and than batches.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from elements.inference.config import ModelConfig
+from elements.inference.engines.base import Engine, cuda_index
 from elements.inference.engines.rectangular import with_free_size
 from elements.inference.errors import ModelError
 from elements.inference.preprocess import InputSpec, Tensor
@@ -20,24 +19,16 @@ from elements.inference.preprocess import InputSpec, Tensor
 _DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
-class OnnxEngine:
-    """A loaded ONNX model.
+class OnnxEngine(Engine):
+    """A loaded ONNX model."""
 
-    Attributes:
-        spec: its image input.
-        metadata: its metadata entries.
-        on_gpu: whether it runs on a CUDA device.
-    """
-
-    def __init__(self, path: str, device: str = "auto") -> None:
-        """Load ``path`` on ``device`` (``auto``, ``cpu``, ``cuda``, ``cuda:N``).
+    def __init__(self, config: ModelConfig) -> None:
+        """Load the file of ``config``.
 
         Raises:
             ModelError: if the file, its input or the device cannot be used.
         """
-        if not Path(path).is_file():
-            what = "is a folder, not a model file" if Path(path).is_dir() else "there is no such file"
-            raise ModelError(f"{what}: check model-path")
+        path, device = config.path, config.device
         self._path = path
         self._providers = _providers(device)
         self._session = _session(path, self._providers)
@@ -45,12 +36,13 @@ class OnnxEngine:
         if device.startswith("cuda") and not self.on_gpu:
             raise ModelError(f"device: {device} was asked for, but CUDA does not start: run nvidia-smi to see why")
         self.spec = _input_spec(self._session.get_inputs())
-        self.output_names: list[str] = [output.name for output in self._session.get_outputs()]
-        self.metadata: Mapping[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
+        self.output_names = [output.name for output in self._session.get_outputs()]
+        self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
+        _check_precision(config.precision, self.spec.dtype)
 
-    def run(self, tensor: Tensor) -> list[Tensor]:
-        """All outputs for one input tensor. Safe to call from several threads; frees the GIL."""
-        outputs: list[Tensor] = self._session.run(None, {self.spec.name: tensor})
+    def run(self, batch: Tensor) -> list[Tensor]:
+        """See `Engine.run`. Safe to call from several threads; frees the GIL."""
+        outputs: list[Tensor] = self._session.run(None, {self.spec.name: batch})
         return outputs
 
     def with_free_size(self) -> OnnxEngine | None:
@@ -68,18 +60,27 @@ class OnnxEngine:
 def _providers(device: str) -> list[Any]:
     """ONNX Runtime's execution providers for ``device``."""
     ort = _onnxruntime()
-    match = re.fullmatch(r"auto|cpu|cuda(?::(\d+))?", device)
-    if not match:
-        raise ModelError(f"device: '{device}' is not auto, cpu, cuda or cuda:N")
+    index = cuda_index(device)
     cuda = "CUDAExecutionProvider" in ort.get_available_providers()
     if device == "cpu" or (device == "auto" and not cuda):
         return ["CPUExecutionProvider"]
     if not cuda:
         raise ModelError(
             f"device: {device} was asked for, but the installed onnxruntime {ort.__version__} has no CUDA execution "
-            "provider: install onnxruntime-gpu in place of onnxruntime, or set device to cpu or auto"
+            "provider: install onnxruntime-gpu in place of onnxruntime, use a torch or TensorRT export of the model, "
+            "or set device to cpu or auto"
         )
-    return [("CUDAExecutionProvider", {"device_id": int(match.group(1) or 0)}), "CPUExecutionProvider"]
+    return [("CUDAExecutionProvider", {"device_id": index or 0}), "CPUExecutionProvider"]
+
+
+def _check_precision(precision: str, dtype: np.dtype) -> None:
+    """ONNX Runtime computes as the file was exported."""
+    exported = {"float32": "fp32", "float16": "fp16"}.get(dtype.name)
+    if precision != "auto" and exported and precision != exported:
+        raise ModelError(
+            f"precision: {precision} was asked for, but the file was exported in {exported} and runs so: "
+            f"export it in {precision}, or leave precision out"
+        )
 
 
 def _session(model: str | bytes, providers: list[Any]) -> Any:

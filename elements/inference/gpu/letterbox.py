@@ -1,0 +1,82 @@
+"""Batch letterbox on a torch device: uint8 RGB pictures of any size to the rows of one normalised input tensor.
+
+The geometry is that of `elements.inference.letterbox`; bilinear with pixel centres at one half and edges repeated, as
+cv2.resize and `torch.nn.functional.interpolate(align_corners=False)` do it, without antialiasing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as functional
+
+from elements.inference.preprocess import Preprocess
+from elements.metadata.placement import Placement
+
+TABLE_COLUMNS = 8  # address, bytes per row, width, height of the source; left, top, width, height in the input
+
+
+def has_triton() -> bool:
+    """Whether the fused kernels can run here."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def check_picture(picture: Any, device: torch.device) -> None:
+    """Raise `ValueError`, with what to do, unless ``picture`` is a (h, w, 3) uint8 tensor that can be read here."""
+    shape = tuple(picture.shape)
+    if len(shape) == 3 and shape[2] == 4:
+        raise ValueError(
+            "its picture is RGBA, a model needs RGB: put nvvideoconvert and the caps "
+            "video/x-raw(memory:NVMM),format=RGB before pyinfer"
+        )
+    if len(shape) != 3 or shape[2] != 3 or picture.dtype != torch.uint8 or picture.stride()[1:] != (3, 1):
+        raise ValueError(
+            f"its picture is {shape} {picture.dtype} with strides {picture.stride()}: (height, width, 3) uint8 RGB "
+            "with the three colours side by side is needed"
+        )
+    if picture.device != device:
+        raise ValueError(f"its picture is on {picture.device}, the model on {device}: set both to one GPU")
+
+
+def fill_table(pictures: Sequence[torch.Tensor], placements: Sequence[Placement], table: Any) -> None:
+    """Write what the fused kernel reads into ``table``, (at least N, `TABLE_COLUMNS`) int64 NumPy."""
+    for row, (picture, place) in enumerate(zip(pictures, placements, strict=True)):
+        height, width, _ = picture.shape
+        table[row] = (
+            picture.data_ptr(),
+            picture.stride(0),
+            width,
+            height,
+            place.left,
+            place.top,
+            place.width,
+            place.height,
+        )
+
+
+def letterbox(
+    pictures: Sequence[torch.Tensor], placements: Sequence[Placement], out: torch.Tensor, options: Preprocess
+) -> None:
+    """Write each picture into its row of ``out``, in plain torch: for the CPU, and where Triton is missing.
+
+    Args:
+        pictures: (h, w, 3) uint8 RGB, on the device of ``out``.
+        placements: where each lies in the input.
+        out: (B, 3, H, W) view of any strides, float or uint8; rows beyond the pictures are left as they are.
+        options: colour order, value range and grey of the padding.
+    """
+    gain = 1.0 if options.scale == "0-255" else 1 / 255
+    for picture, place, slot in zip(pictures, placements, out, strict=False):
+        left, top, width, height = (int(v) for v in (place.left, place.top, place.width, place.height))
+        planes = picture.permute(2, 0, 1)[None].float()
+        if (width, height) != (picture.shape[1], picture.shape[0]):
+            planes = functional.interpolate(planes, (height, width), mode="bilinear", align_corners=False)
+        if options.color == "bgr":
+            planes = planes.flip(1)
+        if slot.dtype == torch.uint8:
+            planes = planes.round()
+        slot.fill_(options.pad * gain)
+        slot[:, top : top + height, left : left + width] = planes[0] * gain

@@ -1,0 +1,221 @@
+"""Frames to detections on one torch device: one letterbox, one network run, one copy to the host per batch."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from elements.inference.engines.base import DeviceEngine
+from elements.inference.errors import FrameError
+from elements.inference.frame import Frame
+from elements.inference.gpu.detect import Detector, most_candidates, unpack
+from elements.inference.gpu.letterbox import TABLE_COLUMNS, check_picture, fill_table, has_triton, letterbox
+from elements.inference.gpu.nms import suppress
+from elements.inference.gpu.runners import GraphRunner, Runner
+from elements.inference.letterbox import Size, place
+from elements.inference.loading import LoadedModel
+from elements.metadata.detections import Detections
+from elements.metadata.placement import Placement
+
+log = logging.getLogger("gstorch.inference")
+
+CANDIDATES = 512  # per frame at first; a fuller frame doubles it for good
+EXACT_BATCHES = 4  # sizes up to this run as they are, larger ones are rounded up to a multiple of it
+
+
+@dataclass(slots=True)
+class Pending:
+    """A batch on its way. Its frames and pictures are held until it is collected.
+
+    Attributes:
+        frames: the frames, in order.
+        size: (width, height) of the network's input.
+        placements: where each picture lies in it.
+        pictures: what the device reads.
+        packed: where the result arrives on the host.
+        table: what the letterbox reads, on the host and on the device.
+        arrived: is set when the result is there; ``None`` on the CPU.
+    """
+
+    frames: Sequence[Frame]
+    size: Size
+    placements: list[Placement]
+    pictures: list[torch.Tensor]
+    packed: torch.Tensor
+    table: tuple[torch.Tensor, torch.Tensor]
+    arrived: Any
+
+
+@dataclass(slots=True)
+class DevicePath:
+    """Runs batches for a loaded model whose engine works on torch tensors.
+
+    `submit` queues everything on a stream of its own and returns at once; `collect` waits for one batch. So a caller
+    may have several batches on the way, in order. Not for use by several threads at the same time.
+
+    Attributes:
+        network: the loaded model.
+    """
+
+    network: LoadedModel
+    _engine: DeviceEngine = field(init=False)
+    _stream: Any = field(init=False, default=None)
+    _pool: Any = field(init=False, default=None)
+    _fused: bool = field(init=False)
+    _detector: Detector = field(init=False)
+    _in_force: tuple[float, float] = field(init=False, default=(-1.0, -1.0))
+    _most: int = field(init=False, default=CANDIDATES)
+    _runners: dict[tuple[int, Size, int], Runner] = field(init=False, default_factory=dict)
+    _spare: dict[Any, list[Any]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._engine = cast(DeviceEngine, self.network.engine)
+        device = self._engine.device
+        self._fused = device.type == "cuda" and has_triton()
+        if device.type == "cuda":
+            self._stream = torch.cuda.Stream(device)
+            self._pool = torch.cuda.graph_pool_handle()
+            if not self._fused:
+                log.warning(
+                    "Triton is not installed, so kernels are not fused and nothing is captured: pip install triton"
+                )
+        overlaps = suppress
+        if self._fused:
+            from elements.inference.gpu.nms_triton import suppress_fused as overlaps
+        allowed = None
+        if self.network.keep:
+            allowed = torch.zeros(max(self.network.keep) + 1, dtype=torch.bool)
+            allowed[list(self.network.keep)] = True
+            allowed = allowed.to(device)
+        decoder = self.network.decoder
+        thresholds = torch.zeros(2, dtype=torch.float32, device=device)
+        self._detector = Detector(decoder.layout, overlaps if decoder.suppress else None, thresholds, allowed)
+
+    def warm_up(self, batch: int) -> None:
+        """Get ready for ``batch`` frames of the full input size, so that the first batch is fast."""
+        with self._on_device():
+            self._runner(self._rounded(batch), self.network.size).run()
+            if self._stream is not None:
+                self._stream.synchronize()
+
+    def submit(self, frames: Sequence[Frame], size: Size, confidence: float, iou: float) -> Pending:
+        """Queue ``frames`` as one batch of a ``size`` (width, height) input.
+
+        Raises:
+            FrameError: if a frame's picture cannot be had or used.
+        """
+        device = self._engine.device
+        if self._stream is not None:
+            self._stream.wait_stream(torch.cuda.current_stream(device))  # who made the pictures may still be at it
+        with self._on_device():
+            self._set_thresholds(confidence, iou)
+            options = self.network.preprocess
+            placements = [place((frame.width, frame.height), size, options.letterbox) for frame in frames]
+            pictures = [self._picture(frame, at) for frame, at in zip(frames, placements, strict=True)]
+            runner = self._runner(self._rounded(len(frames)), size)
+            table = self._take("table", (len(frames), TABLE_COLUMNS), torch.int64, on_device=True)
+            if self._fused:
+                from elements.inference.gpu.letterbox_triton import letterbox_fused
+
+                fill_table(pictures, placements, table[0].numpy())
+                table[1].copy_(table[0], non_blocking=True)
+                letterbox_fused(table[1], len(frames), runner.planes, options)
+            else:
+                letterbox(pictures, placements, runner.planes, options)
+            result = runner.run()[: len(frames)]
+            packed, _ = self._take("packed", tuple(result.shape), torch.float32)
+            packed.copy_(result, non_blocking=True)
+            arrived = None
+            if self._stream is not None:
+                arrived = torch.cuda.Event(blocking=True)
+                arrived.record(self._stream)
+        return Pending(frames, size, placements, pictures, packed, table, arrived)
+
+    def collect(self, pending: Pending, confidence: float, iou: float) -> list[tuple[Detections, int]]:
+        """Wait for a batch: detections in source pixels and number of broken rows of each frame."""
+        if pending.arrived is not None:
+            pending.arrived.synchronize()
+        packed = pending.packed.numpy()
+        fullest = most_candidates(packed)
+        rows = packed.shape[1] - 1
+        if fullest > rows:  # more candidates than fit: run again with room for them
+            self._most = max(self._most, 1 << (fullest - 1).bit_length())
+            log.debug("%d candidates in a frame: room for %d from now on", fullest, self._most)
+            self._give_back(pending)
+            return self.collect(self.submit(pending.frames, pending.size, confidence, iou), confidence, iou)
+        found = unpack(packed, pending.placements, pending.size, self.network.decoder)
+        self._give_back(pending)
+        return found
+
+    def close(self) -> None:
+        """Free graphs and buffers."""
+        if self._stream is not None:
+            self._stream.synchronize()
+        self._runners.clear()
+        self._spare.clear()
+
+    def _picture(self, frame: Frame, at: Placement) -> torch.Tensor:
+        """The frame's pixels on the device: where they lie, or scaled on the host and copied."""
+        try:
+            picture = getattr(frame, "tensor", None)
+            if picture is not None and picture.device.type == self._engine.device.type:
+                check_picture(picture, self._engine.device)
+                return cast(torch.Tensor, picture)
+            scaled = frame.resized(int(at.width), int(at.height))
+        except Exception as error:
+            raise FrameError(frame, f"{type(error).__name__}: {error}") from error
+        return torch.from_numpy(np.ascontiguousarray(scaled)).to(self._engine.device)
+
+    def _rounded(self, frames: int) -> int:
+        """The batch that ``frames`` frames run in: as few different ones as graphs are worth keeping."""
+        spec = self._engine.spec
+        if spec.batch:
+            return spec.batch
+        if self._engine.can_capture and self._fused and frames > EXACT_BATCHES:
+            frames = -(-frames // EXACT_BATCHES) * EXACT_BATCHES
+        return max(spec.min_batch, min(frames, spec.max_batch or frames))
+
+    def _runner(self, batch: int, size: Size) -> Runner:
+        key = (batch, size, self._most)
+        if key not in self._runners:
+            detector, output, most = self._detector, self.network.output, self._most
+
+            def post(outputs: list[torch.Tensor]) -> torch.Tensor:
+                return detector.pack(outputs[output], size, most)
+
+            if self._engine.can_capture and self._fused:
+                self._runners[key] = GraphRunner(self._engine, batch, size, post, self._pool)
+            else:
+                self._runners[key] = Runner(self._engine, batch, size, post)
+        return self._runners[key]
+
+    def _set_thresholds(self, confidence: float, iou: float) -> None:
+        if (confidence, iou) != self._in_force:
+            self._detector.thresholds.copy_(torch.tensor([confidence, iou], dtype=torch.float32))
+            self._in_force = (confidence, iou)
+
+    def _take(self, use: str, shape: tuple[int, ...], dtype: torch.dtype, on_device: bool = False) -> Any:
+        """A host tensor (pinned beside CUDA) and, if asked for, its twin on the device: spare ones, or new ones."""
+        spare = self._spare.setdefault((use, shape), [])
+        if spare:
+            return spare.pop()
+        cuda = self._stream is not None
+        host = torch.empty(shape, dtype=dtype, pin_memory=cuda)
+        return host, torch.empty(shape, dtype=dtype, device=self._engine.device) if on_device else None
+
+    def _give_back(self, pending: Pending) -> None:
+        self._spare[("packed", tuple(pending.packed.shape))].append((pending.packed, None))
+        self._spare[("table", (len(pending.frames), TABLE_COLUMNS))].append(pending.table)
+        pending.pictures.clear()
+
+    @contextlib.contextmanager
+    def _on_device(self) -> Any:
+        """Work without gradients, on our stream."""
+        with torch.inference_mode(), torch.cuda.stream(self._stream):
+            yield

@@ -1,0 +1,62 @@
+"""What runs one input shape: as a captured CUDA graph, or call by call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from elements.inference.engines.base import DeviceEngine, Forward
+from elements.inference.letterbox import Size
+
+WARM_UPS = 3  # TorchScript settles on its code in the second run; cuDNN picks its algorithms in the first
+Post = Callable[[list[torch.Tensor]], torch.Tensor]
+
+
+class Runner:
+    """A fixed input tensor, and from it to the packed detections.
+
+    Attributes:
+        input: the network's input as its ``spec`` declares it.
+        planes: the same memory as (B, 3, H, W).
+    """
+
+    def __init__(self, engine: DeviceEngine, batch: int, size: Size, post: Post) -> None:
+        dtype = torch.from_numpy(engine.spec.dtype.type(0).reshape(1)).dtype
+        self.input = torch.zeros(engine.spec.shape(batch, size), dtype=dtype, device=engine.device)
+        if engine.channels_last and not engine.spec.channels_last:
+            self.input = self.input.contiguous(memory_format=torch.channels_last)
+        self.planes = self.input.permute(0, 3, 1, 2) if engine.spec.channels_last else self.input
+        self._forward: Forward = engine.forward
+        self._post = post
+
+    def run(self) -> torch.Tensor:
+        """The packed detections of what `input` holds, queued on the current stream."""
+        return self._post(self._forward(self.input))
+
+
+class GraphRunner(Runner):
+    """The same from a CUDA graph: one launch for the whole network, decoding and suppression.
+
+    It captures a twin of the network, whose inner state no other shape touches. Graphs of one engine share a memory
+    pool, as they never run at the same time; what one gives is valid until the next one runs.
+    """
+
+    def __init__(self, engine: DeviceEngine, batch: int, size: Size, post: Post, pool: Any) -> None:
+        super().__init__(engine, batch, size, post)
+        self._forward = engine.twin()
+        stream = torch.cuda.current_stream(engine.device)
+        with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=True):
+            for _ in range(WARM_UPS):
+                super().run()
+            stream.synchronize()
+            self._graph = torch.cuda.CUDAGraph()
+            # thread_local: decoders allocate in other threads meanwhile, which must not break the capture.
+            with torch.cuda.graph(self._graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+                self._packed = super().run()
+
+    def run(self) -> torch.Tensor:
+        """See `Runner.run`. The result is overwritten by the next run."""
+        self._graph.replay()
+        return self._packed

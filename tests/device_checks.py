@@ -1,0 +1,119 @@
+"""What pre- and post-processing on a torch device must give, checked against the NumPy code on any device."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from elements.inference.decoders import Decoder, Sample
+from elements.inference.frame import ArrayFrame
+from elements.inference.gpu.detect import Detector, Suppress, unpack
+from elements.inference.gpu.letterbox import fill_table, letterbox
+from elements.inference.letterbox import place
+from elements.inference.nms import nms
+from elements.inference.preprocess import InputSpec, Preprocess, Preprocessor
+from tests.torch_models import padded
+
+NETWORK = (320, 192)
+ANCHORS = 40 * 24 + 20 * 12 + 10 * 6
+LETTERBOXES = [
+    Preprocess(mode, color, scale, pad)
+    for mode, color, scale, pad in [
+        ("center", "rgb", "0-1", 114),
+        ("top-left", "bgr", "0-255", 114),
+        ("stretch", "rgb", "0-1", 0),
+    ]
+]
+# down by a fraction, down by 2 and 3, up, one row, odd, portrait
+SOURCES = [(640, 360), (640, 384), (960, 576), (100, 75), (333, 1), (517, 311), (360, 640)]
+
+
+def textured(width: int, height: int) -> np.ndarray:
+    """A picture with detail at every scale."""
+    return np.random.default_rng(width).integers(0, 256, (height, width, 3), np.uint8)
+
+
+def check_letterbox(
+    device: str, options: Preprocess, dtype: torch.dtype, fused: bool, channels_last: bool = False
+) -> None:
+    """Pictures of several sizes in one batch come out as the host's letterbox makes them, within 1e-2 of the range."""
+    number = np.dtype(str(dtype).removeprefix("torch."))
+    spec = InputSpec("image", number, channels_last, None, NETWORK)
+    if number == np.uint8 and options.scale != "0-255":
+        return
+    host = Preprocessor(spec, options)
+    expected = host.tensor(len(SOURCES), NETWORK)
+    pictures = [textured(*size) for size in SOURCES]
+    for picture, slot in zip(pictures, expected, strict=True):
+        host.fill(ArrayFrame(picture), slot, NETWORK)
+    out = torch.full(spec.shape(len(SOURCES) + 1, NETWORK), 7, dtype=dtype, device=device)
+    planes = out.permute(0, 3, 1, 2) if channels_last else out
+    tensors = [padded(picture, device) for picture in pictures]
+    placements = [place(size, NETWORK, options.letterbox) for size in SOURCES]
+    if fused:
+        from elements.inference.gpu.letterbox_triton import letterbox_fused
+
+        table = torch.zeros((len(SOURCES), 8), dtype=torch.int64)
+        fill_table(tensors, placements, table.numpy())
+        letterbox_fused(table.to(device), len(SOURCES), planes, options)
+    else:
+        letterbox(tensors, placements, planes, options)
+    got = out.cpu().numpy().astype(np.float32)
+    tolerance = 0.01 if options.scale == "0-1" else 2.55
+    np.testing.assert_allclose(got[:-1], expected.astype(np.float32), atol=tolerance)
+    assert (got[-1] == 7).all()  # rows without a picture are left alone
+
+
+def raw_output(layout: str, seed: int, batch: int = 3, classes: int = 5) -> np.ndarray:
+    """A plausible output: clusters of overlapping boxes of several classes, and a few rows that are no numbers."""
+    rng = np.random.default_rng(seed)
+    rows = {"yolov5": ANCHORS * 3, "end2end": 300}.get(layout, ANCHORS)
+    center = rng.choice(rng.uniform(20, 180, (12, 2)), (batch, rows)) + rng.normal(0, 4, (batch, rows, 2))
+    size = rng.uniform(20, 60, (batch, rows, 2))
+    scores = rng.beta(0.3, 3, (batch, rows, classes))
+    if layout == "end2end":
+        number = rng.integers(0, classes, (batch, rows, 1))
+        output = np.concatenate([center - size / 2, center + size / 2, scores[..., :1], number], 2)
+    elif layout.startswith("yolov8"):
+        output = np.concatenate([center, size, scores], 2)
+    else:
+        if layout == "yolox":
+            size = np.log(size / 16)
+            center = rng.uniform(-1, 1, (batch, rows, 2))
+        output = np.concatenate([center, size, rng.beta(0.5, 1, (batch, rows, 1)), scores], 2)
+    output[0, 3, 4:] = np.nan
+    output[1, 5, 4:] = 0.9
+    output[1, 5, :4] = np.inf
+    output = output.astype(np.float32)
+    return np.ascontiguousarray(output.transpose(0, 2, 1)) if layout == "yolov8" else output
+
+
+def check_detect(device: str, layout: str, suppress: Suppress, seed: int, keep: frozenset[int] = frozenset()) -> None:
+    """The same objects in the same order as NumPy decoding and OpenCV's suppression give."""
+    output = raw_output(layout, seed)
+    decoder = Decoder.registry[layout](Sample(output, NETWORK, None, False))
+    decoder.set_coordinates(normalized=False)
+    source = (640, 360)
+    placement = place(source, NETWORK, "center")
+    allowed = None
+    if keep:
+        allowed = torch.zeros(max(keep) + 1, dtype=torch.bool, device=device)
+        allowed[list(keep)] = True
+    thresholds = torch.tensor([0.3, 0.5], device=device)
+    detector = Detector(layout, suppress if decoder.suppress else None, thresholds, allowed)
+    packed = detector.pack(torch.from_numpy(output).to(device), NETWORK, 512).cpu().numpy()
+    found = unpack(packed, [placement] * len(output), NETWORK, decoder)
+    for rows, (got, invalid) in zip(output, found, strict=True):
+        candidates = decoder.decode(rows, NETWORK, 0.3)
+        assert invalid == candidates.invalid
+        boxes, scores, class_ids = candidates.boxes, candidates.scores, candidates.class_ids
+        if keep:
+            kept = np.isin(class_ids, list(keep))
+            boxes, scores, class_ids = boxes[kept], scores[kept], class_ids[kept]
+        order = nms(boxes, scores, class_ids, 0.5) if decoder.suppress else np.argsort(-scores, kind="stable")
+        expected = np.clip(placement.to_source(boxes[order]), 0, np.array(source * 2, np.float32))
+        inside = (expected[:, 2:] > expected[:, :2]).all(axis=1)
+        assert 5 < inside.sum() < 500
+        np.testing.assert_array_equal(got.class_ids, class_ids[order][inside])
+        np.testing.assert_allclose(got.scores, scores[order][inside], rtol=1e-6)
+        np.testing.assert_allclose(got.boxes, expected[inside], atol=1e-2)

@@ -1,0 +1,62 @@
+"""Pictures with one soft-edged rectangle per class, and where those lie."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from elements.inference.frame import ArrayFrame
+from elements.metadata.detections import Detections
+
+NAMES = ("red", "green", "blue")
+SCORE = 0.9
+SIZES = [(1920, 1080), (720, 1280), (998, 483), (641, 359)]
+_COLORS = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
+
+
+def picture(
+    width: int, height: int, boxes: Mapping[int, tuple[float, float, float, float]], soft: float = 0.0, grey: int = 40
+) -> NDArray[np.uint8]:
+    """(height, width, 3) RGB with one rectangle per class number, ``x1, y1, x2, y2`` in pixels (fractions are drawn).
+
+    ``soft`` is the standard deviation in pixels of the blur of the edges; the edges stay where they are.
+    """
+    image = np.full((height, width, 3), grey, np.float32)
+    for class_id, (x1, y1, x2, y2) in boxes.items():
+        across = np.clip(np.minimum(np.arange(width) + 1, x2) - np.maximum(np.arange(width), x1), 0, 1)
+        down = np.clip(np.minimum(np.arange(height) + 1, y2) - np.maximum(np.arange(height), y1), 0, 1)
+        cover = (down[:, None] * across[None, :])[..., None]
+        image = image * (1 - cover) + np.array(_COLORS[class_id], np.float32) * cover
+    if soft:
+        image = cv2.GaussianBlur(image, (0, 0), soft, borderType=cv2.BORDER_REPLICATE)
+    return np.round(image).astype(np.uint8)
+
+
+def boxes_in(width: int, height: int) -> dict[int, tuple[float, float, float, float]]:
+    """One box per class: inside, with fractions, and cut by the right and bottom border."""
+    return {
+        0: (0.1 * width, 0.2 * height, 0.3 * width, 0.6 * height),
+        1: (0.4 * width + 0.5, 0.1 * height + 0.25, 0.6 * width, 0.5 * height),
+        2: (0.7 * width, 0.6 * height, width, height),
+    }
+
+
+@functools.cache
+def frame_of(width: int, height: int) -> ArrayFrame:
+    """A frame with `boxes_in` drawn."""
+    return ArrayFrame(picture(width, height, boxes_in(width, height), soft=3))
+
+
+def assert_finds(
+    detections: Detections, width: int, height: int, tolerance: float = 1.0, score_tolerance: float = 1e-3
+) -> None:
+    """The boxes of `boxes_in` were found, within ``tolerance`` pixels."""
+    order = np.argsort(detections.class_ids)
+    assert detections.class_ids[order].tolist() == [0, 1, 2]
+    np.testing.assert_allclose(detections.scores, SCORE, atol=score_tolerance)
+    truth = np.array(list(boxes_in(width, height).values()))
+    np.testing.assert_allclose(detections.boxes[order], truth, atol=tolerance)

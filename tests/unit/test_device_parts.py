@@ -1,0 +1,57 @@
+"""Letterbox, decoding and suppression on a torch device (here the CPU) against the NumPy code.
+
+Triton's kernels take part where its interpreter is on: TRITON_INTERPRET=1 pytest tests/unit/test_device_parts.py.
+"""
+
+import os
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+from elements.inference.gpu.nms import suppress  # noqa: E402
+from tests.device_checks import LETTERBOXES, check_detect, check_letterbox  # noqa: E402
+from tests.torch_models import LAYOUTS  # noqa: E402
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+FUSED = [False, pytest.param(True, marks=pytest.mark.skipif(not INTERPRETED, reason="needs TRITON_INTERPRET=1"))]
+
+
+def suppression(fused):
+    if not fused:
+        return suppress
+    from elements.inference.gpu.nms_triton import suppress_fused
+
+    return suppress_fused
+
+
+@pytest.mark.parametrize("fused", FUSED, ids=["torch", "triton"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.uint8], ids=str)
+@pytest.mark.parametrize("options", LETTERBOXES, ids=lambda o: f"{o.letterbox}-{o.color}-{o.scale}")
+def test_letterbox_is_that_of_the_host(options, dtype, fused):
+    check_letterbox("cpu", options, dtype, fused)
+    check_letterbox("cpu", options, dtype, fused, channels_last=True)
+
+
+@pytest.mark.parametrize("fused", FUSED, ids=["torch", "triton"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_same_objects_as_numpy(layout, fused):
+    for seed in range(1 if fused else 3):
+        check_detect("cpu", layout, suppression(fused), seed)
+
+
+@pytest.mark.parametrize("layout", ["yolov8", "end2end"])
+def test_classes_are_picked(layout):
+    check_detect("cpu", layout, suppress, 0, keep=frozenset({0, 2, 3}))
+
+
+@pytest.mark.parametrize("fused", FUSED, ids=["torch", "triton"])
+def test_suppression_follows_chains(fused):
+    """Each box overlaps only the next one: the first stays, takes the second, so the third stays …"""
+    left = torch.arange(7.0) * 4
+    boxes = torch.stack([left, 0 * left, left + 10, 0 * left + 10], 1)[None].repeat(2, 1, 1)
+    classes = torch.zeros((2, 7), dtype=torch.int64)
+    classes[1, 1::2] = 1
+    counts = torch.tensor([7, 4])
+    kept = suppression(fused)(boxes, classes, counts, torch.tensor(0.3))
+    assert kept.int().tolist() == [[1, 0, 1, 0, 1, 0, 1], [1, 1, 1, 1, 0, 0, 0]]

@@ -1,0 +1,267 @@
+"""Torch engines on the CPU: every layout and kind of file gives the boxes that the ONNX finders give."""
+
+import json
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+from elements.inference.config import ModelConfig  # noqa: E402
+from elements.inference.errors import FrameError, ModelError  # noqa: E402
+from elements.inference.frame import ArrayFrame  # noqa: E402
+from elements.inference.gpu import path as device_path  # noqa: E402
+from elements.inference.gpu.runners import Runner  # noqa: E402
+from elements.inference.model import DetectionModel, open_model  # noqa: E402
+from tests.pictures import NAMES, SIZES, assert_finds, frame_of  # noqa: E402
+from tests.torch_models import LAYOUTS, Finder, FixedFinder, TensorFrame  # noqa: E402
+
+CLASS = "tests.torch_models:Finder"
+
+
+def loaded(path, **options):
+    options = {"labels": NAMES, "device": "cpu", "input_size": (640, 640), **options}
+    model = open_model(ModelConfig(str(path), **options))
+    assert isinstance(model, DetectionModel)
+    model.load()
+    return model
+
+
+def scripted(folder, layout="yolov8", batch=2, size=(640, 640), **extra):
+    path = folder / "finder.torchscript"
+    traced = torch.jit.trace(FixedFinder(layout).eval(), torch.rand(batch, 3, size[1], size[0]))
+    torch.jit.save(traced, str(path), _extra_files={name: json.dumps(value) for name, value in extra.items()})
+    return path
+
+
+def exported(folder, layout="yolov8", batch=4, most=None):
+    path = folder / "finder.pt2"
+    free = {0: torch.export.Dim("batch", min=1, max=most)} if most else None
+    program = torch.export.export(
+        FixedFinder(layout).eval(), (torch.rand(batch, 3, 320, 320),), dynamic_shapes=(free,) if free else None
+    )
+    torch.export.save(program, path)
+    return path
+
+
+# --- boxes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_boxes_of_every_layout(tmp_path, layout):
+    model = loaded(scripted(tmp_path, layout), layout=layout)
+    found = model.infer([frame_of(*size) for size in SIZES])
+    for detections, size in zip(found, SIZES, strict=True):
+        assert_finds(detections, *size)
+
+
+def test_the_same_as_onnx(tmp_path):
+    onnx_models = pytest.importorskip("tests.onnx_models", reason="needs onnx")
+    path = onnx_models.save(onnx_models.finder("yolov8", (640, 640)), tmp_path / "m.onnx")
+    there, here = loaded(path), loaded(CLASS)
+    frames = [frame_of(*size) for size in SIZES]
+    for ours, theirs in zip(here.infer(frames), there.infer(frames), strict=True):
+        np.testing.assert_array_equal(ours.class_ids, theirs.class_ids)
+        np.testing.assert_allclose(ours.boxes, theirs.boxes, atol=0.5)
+
+
+@pytest.mark.parametrize("letterbox", ["center", "top-left", "stretch"])
+def test_every_letterbox(letterbox):
+    for detections, size in zip(
+        loaded(CLASS, letterbox=letterbox).infer([frame_of(*s) for s in SIZES]), SIZES, strict=True
+    ):
+        assert_finds(detections, *size)
+
+
+def test_pixels_stay_on_the_device():
+    frames = [TensorFrame(frame_of(*size).pixels) for size in SIZES]
+    for detections, size in zip(loaded(CLASS).infer(frames), SIZES, strict=True):
+        assert_finds(detections, *size)
+
+
+def test_a_16_to_9_frame_needs_no_square_input():
+    model = loaded(CLASS)
+    assert model._network.stride == 32
+    assert [run.size for run in model._plan([frame_of(1920, 1080)], model._network)] == [(640, 384)]
+
+
+def test_thresholds_and_classes_take_effect():
+    model = loaded(CLASS, classes=("blue", 0))
+    frame = frame_of(641, 359)
+    assert sorted(model.infer([frame])[0].class_ids) == [0, 2]
+    model.confidence = 0.95
+    assert len(model.infer([frame])[0]) == 0
+
+
+class FinderWithBrokenRows(Finder):
+    def __init__(self):
+        super().__init__(broken_rows=True)
+
+
+def test_broken_rows_are_counted():
+    model = loaded(f"{__name__}:FinderWithBrokenRows")
+    assert_finds(model.infer([frame_of(641, 359)])[0], 641, 359)
+    assert model.stats.nan == 2
+
+
+def test_room_is_made_for_a_crowd():
+    model = loaded("tests.torch_models:Crowd", labels=("person",), letterbox="stretch")
+    assert model._device._most == device_path.CANDIDATES == 512
+    for _ in range(2):
+        found = model.infer([ArrayFrame(np.zeros((640, 640, 3), np.uint8))] * 2)
+        assert [len(one) for one in found] == [600, 600]
+    assert model._device._most == 1024
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_metadata_of_torchscript(tmp_path):
+    metadata = {"names": {0: "r", 1: "g", 2: "b"}, "stride": 32, "task": "detect", "imgsz": [320, 320]}
+    path = scripted(tmp_path, size=(320, 320), **{"config.txt": metadata})
+    model = loaded(path, labels=None, input_size=None)
+    assert model.names == ("r", "g", "b")
+    assert model._network.size == (320, 320)
+
+
+@pytest.mark.parametrize(("batch", "most", "expected"), [(4, None, (4, None)), (4, 8, (None, 8))])
+def test_exported_program_tells_its_input(tmp_path, batch, most, expected):
+    model = loaded(exported(tmp_path, batch=batch, most=most), input_size=None)
+    spec = model._network.engine.spec
+    assert (spec.batch, spec.max_batch, spec.size) == (*expected, (320, 320))
+    sizes = [(640, 360)] * 5 + [(360, 640)] * 5
+    for detections, size in zip(model.infer([frame_of(*size) for size in sizes]), sizes, strict=True):
+        assert_finds(detections, *size, tolerance=1.5)
+
+
+class OneAtATime(Finder):
+    def forward(self, image):
+        assert len(image) == 1
+        return super().forward(image)
+
+
+def test_a_model_that_takes_one_frame_at_a_time():
+    model = loaded(f"{__name__}:OneAtATime")
+    for detections in model.infer([frame_of(641, 359)] * 3):
+        assert_finds(detections, 641, 359)
+
+
+def test_weights_of_an_own_class(tmp_path):
+    torch.save({"score": torch.tensor(0.5)}, tmp_path / "weights.pt")
+    model = loaded(CLASS, weights=str(tmp_path / "weights.pt"))
+    np.testing.assert_allclose(model.infer([frame_of(641, 359)])[0].scores, 0.5)
+
+
+def test_a_pickled_module_needs_trust(tmp_path):
+    torch.save(Finder(), tmp_path / "m.pt")
+    with pytest.raises(ModelError, match=r"pickled module, not TorchScript.*set trust: true"):
+        loaded(tmp_path / "m.pt")
+    assert_finds(loaded(tmp_path / "m.pt", trust=True).infer([frame_of(641, 359)])[0], 641, 359)
+
+
+class Marker:
+    """Something else than tensors, as a pickle may hold."""
+
+
+def test_an_exported_program_with_a_pickle_needs_trust(tmp_path):
+    import zipfile
+
+    path, changed = exported(tmp_path), tmp_path / "changed.pt2"
+    torch.save(Marker(), tmp_path / "marker.pt")
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(changed, "w") as target:
+        for name in source.namelist():
+            inputs = name.endswith("sample_inputs/model.pt")
+            target.writestr(name, (tmp_path / "marker.pt").read_bytes() if inputs else source.read(name))
+    with pytest.raises(ModelError, match=r"more than tensors.*set trust: true"):
+        loaded(changed, input_size=None)
+
+
+def state_dict(path):
+    torch.save(Finder().state_dict(), path)
+
+
+def text(path):
+    path.write_text("no model")
+
+
+REFUSED = {
+    "no file": ("m.pt", lambda path: None, {}, ["there is no such file"]),
+    "state dict": ("m.pt", state_dict, {}, ["holds weights without the network", "package.module:Class", "'weights'"]),
+    "trusted state dict": ("m.pt", state_dict, {"trust": True}, ["holds weights without the network"]),
+    "no torch file": ("m.pt", text, {}, ["not TorchScript"]),
+    "no program": ("m.pt2", text, {}, ["not a complete exported program"]),
+    "weights with a file": ("m.pt", state_dict, {"weights": "w.pt"}, ["leave them out"]),
+    "fp16 on the CPU": (CLASS, None, {"precision": "fp16"}, ["needs a GPU"]),
+    "missing weights": (CLASS, None, {"weights": "nowhere.pt"}, ["weights 'nowhere.pt': there is no such file"]),
+    "device": (CLASS, None, {"device": "gpu"}, ["'gpu' is not auto, cpu, cuda"]),
+    "size": (f"{__name__}:NoSize", None, {}, ["fails on a 640x640 input", "set 'input_size'"]),
+    "no tensor": (f"{__name__}:NoTensor", None, {}, ["returns list without a tensor"]),
+}
+
+
+class NoSize(torch.nn.Module):
+    def forward(self, image):
+        raise RuntimeError("wrong size")
+
+
+class NoTensor(torch.nn.Module):
+    def forward(self, image):
+        return []
+
+
+@pytest.mark.parametrize(("name", "write", "options", "parts"), REFUSED.values(), ids=REFUSED)
+def test_refused_at_start(tmp_path, name, write, options, parts):
+    path = name if write is None else tmp_path / name
+    if write:
+        write(path)
+    with pytest.raises(ModelError) as raised:
+        loaded(path, **options)
+    message = str(raised.value)
+    assert message.startswith(f"model '{path}': ")
+    for part in parts:
+        assert part in message
+    assert "\n" not in message
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_cuda_that_is_not_there():
+    with pytest.raises(ModelError, match=r"cuda:0 was asked for, but torch .*set device to cpu or auto"):
+        loaded(CLASS, device="cuda:0")
+
+
+def test_weights_that_do_not_fit(tmp_path):
+    torch.save({"other": torch.zeros(1)}, tmp_path / "w.pt")
+    with pytest.raises(ModelError, match=r"do not fit the class: .*Missing key.*score"):
+        loaded(CLASS, weights=str(tmp_path / "w.pt"))
+
+
+# --- failing frames ---------------------------------------------------------------------------------------------------
+
+
+def test_the_failing_frame_is_named():
+    model = loaded(CLASS)
+    rgba = TensorFrame(np.zeros((64, 64, 3), np.uint8), source_id=3)
+    rgba.tensor = torch.zeros((64, 64, 4), dtype=torch.uint8)
+    with pytest.raises(FrameError, match=r"RGBA.*format=RGB before pyinfer") as raised:
+        model.infer([frame_of(641, 359), rgba])
+    assert raised.value.frame is rgba
+    assert_finds(model.infer([frame_of(641, 359)])[0], 641, 359)
+
+
+def test_a_failing_network_is_said(monkeypatch):
+    model = loaded(CLASS)
+
+    def fail(self):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(Runner, "run", fail)
+    with pytest.raises(FrameError, match="RuntimeError: out of memory"):
+        model.infer([frame_of(641, 359)])
+
+
+def test_close_frees(tmp_path):
+    model = loaded(CLASS)
+    model.infer([frame_of(641, 359)])
+    model.close()
+    with pytest.raises(RuntimeError, match=r"call load\(\) first"):
+        model.infer([])

@@ -1,0 +1,70 @@
+"""The ultralytics engine: a checkpoint with random weights, and the guard around TensorRT's shapes."""
+
+import importlib
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from elements.inference.config import ModelConfig
+from elements.inference.engines import ultralytics as engine_module
+from elements.inference.engines.base import open_engine
+from elements.inference.errors import ModelError
+from tests.fake_tensorrt import Dims
+from tests.pictures import frame_of
+
+
+def test_shapes_are_read_by_index(monkeypatch):
+    """Both places where ultralytics' versions keep their TensorRT code."""
+    source = "def read(dims): return tuple(dims), isinstance((1,), (list, tuple)), isinstance([], tuple)"
+    for name in engine_module._TENSORRT_MODULES:
+        module = types.ModuleType(name)
+        exec(source, module.__dict__)
+        monkeypatch.setitem(sys.modules, name, module)
+    engine_module.guard_dims()
+    for name in engine_module._TENSORRT_MODULES:
+        read = importlib.import_module(name).read
+        assert read(Dims([1, 3, 640, 640])) == ((1, 3, 640, 640), True, False)
+        assert read([4, 5])[0] == (4, 5)
+
+
+def checkpoint(folder):
+    """A tiny YOLO11 with random weights, as ultralytics saves it."""
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    tasks = pytest.importorskip("ultralytics.nn.tasks", reason="needs ultralytics")
+    torch.manual_seed(0)
+    model = tasks.DetectionModel("yolo11n.yaml", nc=3, verbose=False)
+    model.names = {0: "red", 1: "green", 2: "blue"}
+    model.args, model.task = {}, "detect"
+    path = folder / "yolo.pt"
+    torch.save({"model": model, "train_args": {}}, path)
+    return path
+
+
+def test_a_checkpoint_runs(tmp_path):
+    path = checkpoint(tmp_path)
+    from elements.inference.model import DetectionModel
+
+    options = {"engine": "ultralytics", "device": "cpu", "trust": True, "input_size": (320, 320)}
+    model = DetectionModel(ModelConfig(str(path), confidence=0.0, **options))
+    model.load()
+    assert model.names == ("red", "green", "blue")
+    assert model._network.decoder.layout == "yolov8"
+    (found,) = model.infer([frame_of(640, 360)])
+    assert len(found) > 0
+    assert np.isfinite(found.boxes).all()
+
+
+def test_a_checkpoint_needs_trust(tmp_path):
+    path = checkpoint(tmp_path)
+    with pytest.raises(ModelError, match="set trust: true"):
+        open_engine(ModelConfig(str(path), engine="ultralytics"))
+    with pytest.raises(ModelError, match="set engine: ultralytics"):
+        open_engine(ModelConfig(str(path)))
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "m.onnx").touch()
+    with pytest.raises(ModelError, match=r"for \.pt and \.engine files: set engine to auto"):
+        open_engine(ModelConfig(str(tmp_path / "m.onnx"), engine="ultralytics"))
