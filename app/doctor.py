@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -186,17 +187,23 @@ def _registry(environ: Environ) -> Iterator[Finding]:
     from elements.base import Gst
 
     file = _registry_file(environ)
-    refused = [p for p in Gst.Registry.get().get_plugin_list() if p.flags & Gst.PluginFlags.BLACKLISTED]
+    plugins = Gst.Registry.get().get_plugin_list()
+    refused = [p for p in plugins if p.flags & Gst.PluginFlags.BLACKLISTED]
     if refused:
         names = ", ".join(sorted(plugin.get_filename() or plugin.get_name() for plugin in refused))
         fix = f"ldd says which library is missing; install it, rm '{file}' and try again"
         yield Finding("note", "registry cache", f"{file}; plugins that could not be loaded: {names}", fix)
-    elif file.exists() and not os.access(file, os.W_OK):
-        yield Finding(
-            "note", "registry cache", f"{file} cannot be written: every start is slow", f"chown it to {_user()}"
-        )
+    elif file.exists() and not os.access(file, os.W_OK) and _is_outdated(file, plugins):
+        state = f"{file} is older than the plugins and cannot be written: every start is slow"
+        yield Finding("note", "registry cache", state, f"chown it to {_user()}")
     else:
         yield Finding("ok", "registry cache", str(file))
+
+
+def _is_outdated(registry: Path, plugins: list[Any]) -> bool:
+    """Whether a plugin changed since; in a container the registry is made once and read-only."""
+    files = [Path(name) for plugin in plugins if (name := plugin.get_filename())]
+    return any(file.exists() and file.stat().st_mtime > registry.stat().st_mtime for file in files)
 
 
 def _user() -> str:

@@ -47,6 +47,18 @@ def test_a_path_that_hides_the_plugins(tmp_path):
     assert str(tmp_path / "registry.bin") in lines_about("registry cache", result.stdout)
 
 
+def test_a_registry_that_cannot_be_written(monkeypatch, tmp_path):
+    registry = tmp_path / "registry.bin"
+    registry.touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    (finding,) = doctor._registry({"GST_REGISTRY": str(registry)})
+    assert (finding.level, finding.state) == ("ok", str(registry))
+    os.utime(registry, (0, 0))
+    (finding,) = doctor._registry({"GST_REGISTRY": str(registry)})
+    assert finding.level == "note"
+    assert "is older than the plugins and cannot be written" in finding.state
+
+
 @pytest.mark.skipif(Path(sys.prefix) != ROOT / ".venv", reason="needs the project's .venv")
 def test_a_registry_that_remembers_a_failure(tmp_path):
     """pyinfer could not be imported once: GStreamer does not try again by itself."""
