@@ -310,8 +310,12 @@ def test_seek_before_the_start(make_pipeline: MakePipeline) -> None:
 
 
 def test_trap_22_ctrl_c_is_seen_in_wait(make_pipeline: MakePipeline) -> None:
-    pipeline = make_pipeline("videotestsrc", "fakesink", buffers=-1).start()
-    threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        pipeline.wait()
-    pipeline.stop().wait()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job starts with it ignored
+    try:
+        pipeline = make_pipeline("videotestsrc", "fakesink", buffers=-1).start()
+        threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.wait()
+        pipeline.stop().wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
