@@ -36,7 +36,7 @@ def summarise(plan: Plan, runner: Runner) -> dict[str, Any]:
                 "expected_frames": status.expected_frames,
                 "frames_dropped": runner.dropped(source_id),
                 "objects": count.objects,
-                "tracks": len(count.tracks),
+                "tracks": count.tracks,
                 "fps": round(count.rate(), 2),
             }
         )
@@ -99,7 +99,7 @@ def row(runner: Runner, source_id: int) -> list[str]:
         left,
         f"{count.rate():.1f}",
         str(count.objects),
-        str(len(count.tracks)),
+        str(count.tracks),
         str(runner.dropped(source_id)),
         status.reason,
     ]

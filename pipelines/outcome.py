@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 EXIT_COMPLETE, EXIT_FAILED, EXIT_REJECTED, EXIT_PARTIAL = 0, 1, 2, 3
+REMEMBERED_TRACKS = 4096
 
 
 @dataclass(slots=True)
@@ -13,10 +14,21 @@ class SourceCount:
 
     frames: int = 0
     objects: int = 0
-    tracks: set[int] = field(default_factory=set)
+    tracks: int = 0
     position: float = 0.0
     first_frame_at: float | None = None
     last_frame_at: float | None = None
+    _recent: dict[int, None] = field(default_factory=dict)
+
+    def see_track(self, track_id: int) -> None:
+        """Count a track once. Only the newest `REMEMBERED_TRACKS` ids are kept, so a run of months stays small."""
+        if track_id in self._recent:
+            del self._recent[track_id]
+        else:
+            self.tracks += 1
+        self._recent[track_id] = None
+        if len(self._recent) > REMEMBERED_TRACKS:
+            del self._recent[next(iter(self._recent))]
 
     def elapsed(self) -> float:
         """Seconds of wall time between the first and the newest frame."""

@@ -45,7 +45,7 @@ def main() -> int:
         name = status.source.name or ""
         result = score(events[name], load_truth(OUT / f"{name}.truth.json"))
         table.add_row(
-            name, str(count.frames), f"{count.rate():.1f}", str(count.objects), str(len(count.tracks)),
+            name, str(count.frames), f"{count.rate():.1f}", str(count.objects), str(count.tracks),
             str(result.truth_tracks), f"{result.precision:.3f}", f"{result.recall:.3f}",
         )  # fmt: skip
     console.print(table)

@@ -30,4 +30,4 @@ class Counter(Operator):
             for item in frame.object_items:
                 count.objects += 1
                 if item.object_id != UNTRACKED_OBJECT_ID:
-                    count.tracks.add(item.object_id)
+                    count.see_track(item.object_id)
