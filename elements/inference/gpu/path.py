@@ -17,7 +17,7 @@ from elements.inference.frame import Frame
 from elements.inference.gpu.detect import Detector, most_candidates, unpack
 from elements.inference.gpu.letterbox import TABLE_COLUMNS, check_picture, fill_table, has_triton, letterbox
 from elements.inference.gpu.nms import suppress
-from elements.inference.gpu.runners import GraphRunner, Runner
+from elements.inference.gpu.runners import CaptureError, GraphRunner, Post, Runner
 from elements.inference.letterbox import Size, place
 from elements.inference.loading import LoadedModel
 from elements.metadata.detections import Detections
@@ -189,11 +189,17 @@ class DevicePath:
             def post(outputs: list[torch.Tensor]) -> torch.Tensor:
                 return detector.pack(outputs[output], size, most)
 
-            if self._engine.can_capture and self._fused:
-                self._runners[key] = GraphRunner(self._engine, batch, size, post, self._pool)
-            else:
-                self._runners[key] = Runner(self._engine, batch, size, post)
+            self._runners[key] = self._make_runner(batch, size, post)
         return self._runners[key]
+
+    def _make_runner(self, batch: int, size: Size, post: Post) -> Runner:
+        if self._engine.can_capture and self._fused:
+            try:
+                return GraphRunner(self._engine, batch, size, post, self._pool)
+            except CaptureError as error:
+                self._engine.can_capture = False
+                log.warning("the model cannot run from a CUDA graph, so it runs call by call and slower: %s", error)
+        return Runner(self._engine, batch, size, post)
 
     def _set_thresholds(self, confidence: float, iou: float) -> None:
         if (confidence, iou) != self._in_force:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from elements.inference.engines.base import DeviceEngine, Forward
+from elements.inference.errors import brief
 from elements.inference.letterbox import Size
 
 WARM_UPS = 3  # TorchScript settles on its code in the second run; cuDNN picks its algorithms in the first
@@ -36,6 +38,10 @@ class Runner:
         return self._post(self._forward(self.input))
 
 
+class CaptureError(Exception):
+    """A network does something that a CUDA graph cannot hold. The text says what."""
+
+
 class GraphRunner(Runner):
     """The same from a CUDA graph: one launch for the whole network, decoding and suppression.
 
@@ -44,19 +50,41 @@ class GraphRunner(Runner):
     """
 
     def __init__(self, engine: DeviceEngine, batch: int, size: Size, post: Post, pool: Any) -> None:
+        """Warm up and capture on the current stream.
+
+        Raises:
+            CaptureError: if the network cannot be captured.
+        """
         super().__init__(engine, batch, size, post)
         self._forward = engine.twin()
         stream = torch.cuda.current_stream(engine.device)
         with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=True):
             for _ in range(WARM_UPS):
                 super().run()
+            self._check_waits()
             stream.synchronize()
             self._graph = torch.cuda.CUDAGraph()
             # thread_local: decoders allocate in other threads meanwhile, which must not break the capture.
-            with torch.cuda.graph(self._graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
-                self._packed = super().run()
+            try:
+                with torch.cuda.graph(self._graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+                    self._packed = super().run()
+            except RuntimeError as error:
+                raise CaptureError(brief(error)) from error
 
     def run(self) -> torch.Tensor:
         """See `Runner.run`. The result is overwritten by the next run."""
         self._graph.replay()
         return self._packed
+
+    def _check_waits(self) -> None:
+        """Run once and look for waits on the device, found before capturing since a failed capture leaves traces."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            before = torch.cuda.get_sync_debug_mode()
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                super().run()
+            finally:
+                torch.cuda.set_sync_debug_mode(before)
+        if any("synchronizing" in str(warning.message) for warning in caught):
+            raise CaptureError("it waits for the GPU or copies from the host while it runs")
