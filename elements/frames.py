@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -89,7 +90,7 @@ class ExtractedFrame:
         self.pts: int = meta.buffer_pts
 
     @cached_property
-    def tensor(self) -> Any:
+    def _surface(self) -> Any:
         """pyservicemaker's Tensor of the whole surface, padding of the mux included: (H, W, 3) uint8 RGB, for DLPack.
 
         Raises:
@@ -106,8 +107,16 @@ class ExtractedFrame:
     @cached_property
     def placement(self) -> Placement:
         """Where the source's picture lies on the surface."""
-        height, width = self.tensor.shape[:2]
+        height, width = self._surface.shape[:2]
         return Placement.of((self.width, self.height), (width, height), self._padded)
+
+    @cached_property
+    def tensor(self) -> Any:
+        """The source's picture as a torch tensor, no copy; ``None`` in host memory, or where torch is not in use."""
+        torch = sys.modules.get("torch")
+        if torch is None or self._surface.device_type == _HOST:
+            return None
+        return torch.from_dlpack(self._surface)[self._active]
 
     def resized(self, width: int, height: int, out: Image | None = None) -> Image:
         """See `elements.inference.frame.Frame.resized`; for frames in host memory.
@@ -115,12 +124,16 @@ class ExtractedFrame:
         Raises:
             ElementError: if the frame is in GPU memory.
         """
-        if self.tensor.device_type != _HOST:
+        if self._surface.device_type != _HOST:
             raise ElementError(
                 "the frame is in GPU memory, and the model's engine reads host memory; use an engine for device cuda"
             )
+        picture: Image = np.asarray(np.from_dlpack(self._surface), np.uint8)[self._active]  # no copy
+        return ArrayFrame(picture).resized(width, height, out)
+
+    @property
+    def _active(self) -> tuple[slice, slice]:
+        """Rows and columns of the surface that the source's picture covers."""
         p = self.placement
         left, top = round(p.left), round(p.top)
-        surface: Image = np.asarray(np.from_dlpack(self.tensor), np.uint8)  # no copy
-        picture = surface[top : top + round(p.height), left : left + round(p.width)]
-        return ArrayFrame(picture).resized(width, height, out)
+        return slice(top, top + round(p.height)), slice(left, left + round(p.width))

@@ -21,7 +21,7 @@ ROOTS: dict[str, dict[str, str]] = {
     "elements/frames.py": {
         "self._api": "module",
         "self._buffer": "Buffer",
-        "self.tensor": "Tensor",
+        "self._surface": "Tensor",
         "meta": "FrameMetadata",
     },
     "elements/metadata/edit.py": {"object_meta": "ObjectMetadata", "frame_meta": "FrameMetadata"},

@@ -69,6 +69,7 @@ def test_the_same_objects_as_numpy(layout, fused):
 def test_boxes_of_every_layout(layout, monkeypatch):
     monkeypatch.setattr(Finder.__init__, "__defaults__", (layout, False))
     model = loaded(layout=layout)
+    assert all(isinstance(runner, GraphRunner) for runner in model._device._runners.values())
     for detections, size in zip(model.infer(gpu_frames()), SIZES, strict=True):
         assert_finds(detections, *size)
 
@@ -141,7 +142,7 @@ def test_torchscript(tmp_path):
 def test_a_traced_network_is_captured(tmp_path):
     from benchmarks.network import Detector
 
-    traced = torch.jit.trace(Detector().eval().cuda(), torch.rand(2, 3, 640, 640, device="cuda"))
+    traced = torch.jit.trace(Detector().eval().cuda(), torch.rand(2, 3, 640, 640, device="cuda"), check_trace=False)
     torch.jit.save(traced, tmp_path / "m.torchscript")
     model = loaded(tmp_path / "m.torchscript", labels=None, layout="yolov8", precision="auto", confidence=0.0001)
     assert all(isinstance(runner, GraphRunner) for runner in model._device._runners.values())

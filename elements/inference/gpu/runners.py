@@ -86,5 +86,6 @@ class GraphRunner(Runner):
                 super().run()
             finally:
                 torch.cuda.set_sync_debug_mode(before)
-        if any("synchronizing" in str(warning.message) for warning in caught):
+        # Turning the mode on warns as well, that it is a prototype: only this sentence is about the network.
+        if any("called a synchronizing CUDA operation" in str(warning.message) for warning in caught):
             raise CaptureError("it waits for the GPU or copies from the host while it runs")
