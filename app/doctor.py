@@ -27,6 +27,7 @@ ELEMENTS = {  # Debian's and Ubuntu's package: what is used of it
     "gstreamer1.0-plugins-bad": ("h264parse", "h265parse", "tsdemux"),
     "gstreamer1.0-libav": ("avdec_h264", "avdec_h265", "avdec_mpeg4"),
 }
+SOFTWARE_DECODERS = "gstreamer1.0-libav"
 ENCODERS = {  # codec: any one of these elements, with their packages; only for outputs with that codec
     "h264": {"x264enc": "gstreamer1.0-plugins-ugly", "openh264enc": "gstreamer1.0-plugins-bad"},
     "h265": {"x265enc": "gstreamer1.0-plugins-bad"},
@@ -133,11 +134,19 @@ def _gstreamer(_environ: Environ) -> Iterator[Finding]:
 def _elements(environ: Environ) -> Iterator[Finding]:
     for package, factories in ELEMENTS.items():
         missing = [factory for factory in factories if not _exists(factory)]
-        if missing:
+        if missing and package == SOFTWARE_DECODERS and _gpu_decodes():
+            yield Finding("note", package, f"missing: {', '.join(missing)}; the GPU decodes what it can")
+        elif missing:
             fix = _how_to_get(package, environ)
             yield Finding("bad", package, f"missing: {', '.join(missing)}", fix)
         else:
             yield Finding("ok", package, ", ".join(factories))
+
+
+def _gpu_decodes() -> bool:
+    from pipelines.runtime import load_runtime
+
+    return load_runtime().gpu_decoding
 
 
 def _encoders(_environ: Environ) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import ctypes
 import functools
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -168,9 +168,12 @@ class PropertyTable:
     def property_changed(self, name: str, value: Any) -> None:
         """Hook: a property has a new value. Exceptions raised here would be swallowed by GStreamer."""
 
-    def warn_of_ignored_properties(self) -> None:
-        """Log once, by name, the properties that the user set and that change nothing here. Call when starting."""
-        idle = [p.name for p in self.PROPERTIES if not p.effect and p.name in self.user_set]
+    def warn_of_ignored_properties(self, working: Collection[str] = ()) -> None:
+        """Log once, by name, the properties that the user set and that change nothing here. Call when starting.
+
+        ``working`` are names that have an effect this time, whatever the table says.
+        """
+        idle = [p.name for p in self.PROPERTIES if not p.effect and p.name in self.user_set.difference(working)]
         if idle:
             self.user_set -= set(idle)
             factory = self.get_factory().get_name() if self.get_factory() else type(self).__name__  # type: ignore[attr-defined]

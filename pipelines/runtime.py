@@ -28,17 +28,23 @@ class RuntimeUnavailableError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The pyservicemaker module in use, and the factories that are stand-ins on this machine."""
+    """The pyservicemaker module in use, and the factories that are stand-ins on this machine.
+
+    ``gpu_decoding``: nvurisrcbin, a stand-in, decodes with NVIDIA's elements to frames in GPU memory.
+    """
 
     api: ModuleType
     portable: bool
     stand_ins: frozenset[str]
+    gpu_decoding: bool = False
 
     def describe(self) -> str:
         """One line for the log and `gstorch doctor`."""
         if not self.portable and not self.stand_ins:
             return "DeepStream runtime: NVIDIA's pyservicemaker and elements"
         kind, api = ("portable", "portable") if self.portable else ("mixed", "NVIDIA's")
+        if self.gpu_decoding:
+            kind += " (GPU decode, no SDK: NVIDIA's nvv4l2decoder and, in nvurisrcbin, nvvideoconvert)"
         return f"{kind} runtime: {api} pyservicemaker; stand-ins: {', '.join(sorted(self.stand_ins))}"
 
 
@@ -72,7 +78,7 @@ def load_runtime(prefer: str = "auto") -> Runtime:
         cv2.setNumThreads(1)  # frames are worked on in parallel, each on one core
         api = importlib.import_module(PORTABLE_API)
         sys.modules[API] = api
-    return Runtime(api, not deepstream, stand_ins)
+    return Runtime(api, not deepstream, stand_ins, _decodes_on_gpu(stand_ins))
 
 
 def register_elements() -> frozenset[str]:
@@ -89,6 +95,12 @@ def register_elements() -> frozenset[str]:
     stand_ins = register_stand_ins()
     register_pyinfer()
     return frozenset(stand_ins)
+
+
+def _decodes_on_gpu(stand_ins: frozenset[str]) -> bool:
+    from elements.portable import nvidia
+
+    return "nvurisrcbin" in stand_ins and nvidia.decodes_on_gpu()
 
 
 def hide_loader_stubs() -> None:

@@ -45,25 +45,35 @@ class Batcher:
     Live sources: at most one frame of each; a batch leaves when it is full or every running source has delivered.
     Either way it leaves ``timeout`` seconds after its first frame came (``None``: never), and a source that is missing
     then (files: after `FILE_PATIENCE` if there is no timeout) is not waited for again until it delivers.
+
+    Attributes:
+        most: frames of one source that a batch may hold; ``None`` for any number. Decoders in GPU memory own few frames
+            and stop while all of them are in use, so a batch must not wait for more.
     """
 
     def __init__(self, batch_size: int, live: bool, timeout: float | None) -> None:
         self.batch_size, self.live, self.timeout = batch_size, live, timeout
         self.inputs: list[Input] = []
+        self.most: int | None = None
         self._since: float | None = None  # when the next batch got its first frame
         self._turn = 0  # index of the input that comes first in the next batch
 
-    def put(self, source: Input, frame: Any, now: float) -> None:
-        """A source delivers."""
+    def put(self, source: Input, frame: Any, now: float) -> bool:
+        """A source delivers. Whether that can make a batch ready, or gives the next one a deadline."""
+        before = self._available(source)
         source.frames.append(frame)
         source.late = False
-        if self._since is None:
+        first = self._since is None
+        if first:
             self._since = now
+        return first or self._available(source) > before
 
     def has_room(self, source: Input) -> bool:
         """Whether a source may deliver another frame, or must wait. Together the queues always hold a whole batch."""
+        if len(source.frames) < QUEUE_LENGTH:
+            return True
         share = -(-self.batch_size // max(1, sum(i.expected for i in self.inputs)))
-        return len(source.frames) < max(QUEUE_LENGTH, share)
+        return len(source.frames) < min(share, self.most or share)
 
     def deadline(self) -> float | None:
         """When to look again at the latest; ``None`` if only frames decide."""
@@ -100,10 +110,12 @@ class Batcher:
     def _slots(self) -> int:
         """Slots of the next batch: whole rounds of the sources that take part."""
         sources = sum(i.expected or bool(i.frames) for i in self.inputs)
-        return self.batch_size - self.batch_size % sources if sources <= self.batch_size else self.batch_size
+        slots = self.batch_size - self.batch_size % sources if sources <= self.batch_size else self.batch_size
+        return min(slots, sources * self.most) if self.most else slots
 
     def _available(self, source: Input) -> int:
-        return min(len(source.frames), 1) if self.live else len(source.frames)
+        limit = 1 if self.live else self.most
+        return min(len(source.frames), limit) if limit else len(source.frames)
 
     def _allot(self) -> dict[Input, int]:
         """How many frames each source gives. Sources that are more than the slots take turns."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 from elements.base import Gst
 from elements.inference.frame import Image
 from elements.metadata.placement import Placement
 from elements.portable.carrier import writable_batch
+from elements.portable.device_array import DeviceArray
 from elements.portable.meta import FrameMeta
 from elements.portable.surface import Surface
 
@@ -48,6 +52,17 @@ class BatchFrame:
     @property
     def pts(self) -> int:
         return self._meta.buffer_pts
+
+    @property
+    def device_picture(self) -> DeviceArray | None:
+        """The source's picture in GPU memory, (height, width, 3) uint8 RGB, not copied; ``None`` if it is not there."""
+        return self._surface.source_tensor
+
+    @property
+    def tensor(self) -> Any:
+        """`device_picture` as a torch tensor; ``None`` in host memory, or where torch is not in use."""
+        torch, picture = sys.modules.get("torch"), self.device_picture
+        return None if torch is None or picture is None else torch.from_dlpack(picture)
 
     def resized(self, width: int, height: int, out: Image | None = None) -> Image:
         """See `elements.inference.frame.Frame.resized`."""

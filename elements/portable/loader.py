@@ -18,12 +18,22 @@ def offer(stub: dict[str, Any], factory: str, module: str = "") -> None:
 
     ``module`` is the module of `elements.portable` that has the stand-in; by default its name is the factory's.
     """
-    if factory in os.environ.get(REAL_ELEMENTS, "").split():
-        return
     try:
+        if factory in _real_elements():
+            return
         element = importlib.import_module(f"elements.portable.{module or factory}").FACTORIES[factory]
     except ImportError as error:
         message = f"gstorch: {factory} is not available ({error}): run 'source {_ENV}' in this shell, then again"
         print(message, file=sys.stderr)
     else:
         stub["__gstelementfactory__"] = (factory, _RANKS.get(factory, 0), element)
+
+
+def _real_elements() -> list[str]:
+    """Those of NVIDIA's that stay: see `elements.portable.register`."""
+    real = os.environ.get(REAL_ELEMENTS, "").split()
+    if "nvstreammux" in real:
+        return real
+    from elements.portable import cuda
+
+    return [name for name in real if name == "nvv4l2decoder" and cuda.device_count()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,11 +21,16 @@ from elements.portable.video_buffer import VideoLayout
 _DEFAULT_RATE = (30, 1)  # frames per second that NVIDIA's mux assumes where caps have none
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Source(Input):
-    """One sink pad of the mux. ``layout`` and ``rate`` are those of its latest caps."""
+    """One sink pad of the mux. ``layout`` and ``rate`` are those of its latest caps.
 
-    pad: Gst.Pad | None = None
+    ``room`` is where its thread waits, of the mux's lock: one for each source, since waking all of them for each batch
+    would cost more than making it.
+    """
+
+    room: threading.Condition
+    pad: Gst.Pad
     layout: VideoLayout | None = None
     rate: tuple[int, int] | None = None
     source_id: int = 0
@@ -90,10 +97,8 @@ class MuxOutput:
     def _append(self, batch: BatchMeta, source: Source, frame: Frame) -> None:
         width, height = self._properties["width"], self._properties["height"]
         size = (frame.layout.width, frame.layout.height)
-        place = Placement.of(size, (width, height), self._properties["enable-padding"])
-        target = (place.left, place.top, place.left + place.width, place.top + place.height)
-        surface = Surface.of_buffer(frame.buffer, frame.layout)
-        batch.surfaces.append(surface.mapped(width, height, self._format, target=target))
+        place = _placement(size, (width, height), self._properties["enable-padding"])
+        batch.surfaces.append(Surface.placed(frame.buffer, frame.layout, (width, height), self._format, place))
         pts = frame.buffer.pts
         batch.frames.append(
             FrameMeta(
@@ -137,6 +142,9 @@ class MuxOutput:
     def _running_time(self) -> int:
         clock = self._mux.get_clock()
         return max(0, clock.get_time() - self._mux.get_base_time()) if clock else 0
+
+
+_placement = functools.lru_cache(64)(Placement.of)
 
 
 def _counted(rate: tuple[int, int] | None) -> tuple[int, int]:

@@ -27,13 +27,16 @@ from elements.base import (
     pad_template,
     post_error,
 )
-from elements.portable.batching import Batcher
+from elements.portable.batching import QUEUE_LENGTH, Batcher
 from elements.portable.mux_output import Frame, MuxOutput, Source
 from elements.portable.nv_enums import gpu_properties
-from elements.portable.queries import ask_source_id
+from elements.portable.queries import FRAMES_HELD, answer, ask_source_id, asks_for
 from elements.portable.video_buffer import VideoLayout
 
-_CAPS = f"video/x-raw({NVMM}), format={{ NV12, RGBA, I420 }}"
+# NVIDIA's takes no RGB, which is what GPU decoding gives here
+_CAPS = f"video/x-raw({NVMM}), format={{ NV12, RGBA, I420, RGB }}"
+
+_BATCHES_BEHIND = 4  # in queues and elements behind the mux
 
 _PROPERTIES = (
     Property("batch-size", "uint", 0, "Frames per batch; must be set", 0, 1024),
@@ -82,6 +85,8 @@ def _sink_query(pad: Gst.Pad, parent: NvStreamMux, query: Gst.Query) -> bool:
         # decoders then hand out their own memory with its strides instead of copying each frame
         query.add_allocation_meta(GstVideo.video_meta_api_get_type(), None)
         return True
+    if asks_for(query, FRAMES_HELD):
+        return answer(query, parent.frames_held())
     if query.type == Gst.QueryType.ACCEPT_CAPS:
         query.set_accept_caps_result(True)  # the caps event says what is wrong, which "not-negotiated" does not
         return True
@@ -111,7 +116,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
         keep_floating(self)
         self.init_properties()
         lock = threading.Lock()
-        self._frames_came, self._room_came = threading.Condition(lock), threading.Condition(lock)
+        self._frames_came = threading.Condition(lock)
         self._lock = lock  # guards everything below
         self._pads: dict[str, Source] = {}
         self._batcher = Batcher(1, False, None)
@@ -136,7 +141,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
         pad.set_chain_function_full(_chain)
         pad.set_event_function_full(_sink_event)
         pad.set_query_function_full(_sink_query)
-        source = Source(int(match[1]), pad=pad)
+        source = self._source(int(match[1]), pad)
         with self._lock:
             self._pads[pad.get_name()] = source
             self._batcher.inputs.append(source)
@@ -144,15 +149,19 @@ class NvStreamMux(PropertyTable, Gst.Element):
         self.add_pad(pad)
         return pad
 
+    def _source(self, index: int, pad: Gst.Pad) -> Source:
+        return Source(index, room=threading.Condition(self._lock), pad=pad)
+
     def do_release_pad(self, pad: Gst.Pad) -> None:
         if "_pads" in self.__dict__:  # at dispose PyGObject may hand out a fresh wrapper
             with self._lock:
                 source = self._pads.pop(pad.get_name(), None)
                 if source:
                     source.ended = source.removed = source.flushing = True
+                    source.room.notify_all()
                 if source and source.announced:
                     self._batcher.inputs.remove(source)
-                self._room_came.notify_all()
+                self._wake_sources()
                 self._frames_came.notify()
         pad.set_active(False)
         self.remove_pad(pad)
@@ -167,17 +176,28 @@ class NvStreamMux(PropertyTable, Gst.Element):
             if source is None:
                 return Gst.FlowReturn.FLUSHING
             while self._accepts(source) and not self._batcher.has_room(source):
-                self._room_came.wait()
+                source.room.wait()
             if not self._accepts(source):
                 return Gst.FlowReturn.FLUSHING if self._flow == Gst.FlowReturn.OK else self._flow
             if source.layout is None:
                 raise ElementError(f"a frame came on {pad.get_name()} before its caps")
             now = time.monotonic()
             idle = self._batcher.deadline() is None
-            self._batcher.put(source, Frame(buffer, source.layout), now)
-            if idle or self._batcher.ready(now):
+            if self._batcher.put(source, Frame(buffer, source.layout), now) and (idle or self._batcher.ready(now)):
                 self._frames_came.notify()
         return Gst.FlowReturn.OK
+
+    def frames_held(self) -> int:
+        """How many frames of one source this mux and what follows it hold at a time; from now on a promise."""
+        with self._lock:
+            share = -(-int(self.values["batch-size"]) // max(1, len(self._pads)))
+            self._batcher.most = min(share, self._batcher.most or share)  # sources that came later lend the fewest
+        return QUEUE_LENGTH + share * (1 + _BATCHES_BEHIND)
+
+    def _wake_sources(self) -> None:
+        """Let all who wait for room look again; the lock is held."""
+        for source in [*self._pads.values(), *self._sources()]:
+            source.room.notify_all()
 
     def _accepts(self, source: Source) -> bool:
         return self._running and not source.flushing and self._flow == Gst.FlowReturn.OK
@@ -198,13 +218,14 @@ class NvStreamMux(PropertyTable, Gst.Element):
             if kind == Gst.EventType.EOS:
                 source.ended = True
                 self._frames_came.notify()
+                self._wake_sources()  # it leaves its share of the batch to others
             elif kind == Gst.EventType.STREAM_START and source.ended:
                 source.ended = source.announced = False
                 if self.values["frame-num-reset-on-eos"]:
                     source.next_frame = 0
             elif kind == Gst.EventType.FLUSH_START:
                 source.flushing = True
-                self._room_came.notify_all()
+                source.room.notify_all()
             elif kind == Gst.EventType.FLUSH_STOP:
                 source.frames.clear()
                 source.flushing = source.ended = False
@@ -233,7 +254,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
         with self._lock:
             if self._flow == Gst.FlowReturn.OK:
                 self._flow = Gst.FlowReturn.FLUSHING if not self._running else Gst.FlowReturn.ERROR
-            self._room_came.notify_all()
+            self._wake_sources()
 
     @guarded(False)
     def _step(self, output: MuxOutput) -> bool:
@@ -241,13 +262,14 @@ class NvStreamMux(PropertyTable, Gst.Element):
         with self._lock:
             while self._running and not (self._newly_ended() or self._batch_ready()):
                 deadline = self._batcher.deadline()
-                self._frames_came.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
-                self._room_came.notify_all()  # a source that ended or is late leaves its share of the batch to others
+                if not self._frames_came.wait(None if deadline is None else max(0.0, deadline - time.monotonic())):
+                    self._wake_sources()  # a source that is late now leaves its share of the batch to others
             if not self._running:
                 return False
             ended = self._newly_ended()  # their last frames were pushed in an earlier step
             chosen: list[Any] = [] if ended else self._batcher.take(time.monotonic())
-            self._room_came.notify_all()
+            for source in [source for source, _ in chosen]:
+                source.room.notify()
         self._announce(ended, output)
         flow = output.push(chosen) if chosen else Gst.FlowReturn.OK
         if flow != Gst.FlowReturn.OK:
@@ -320,7 +342,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
         with self._lock:
             sources = [s for s in self._sources() if not s.removed]
             self._batcher = Batcher(self.values["batch-size"], self.values["live-source"], None)
-            self._batcher.inputs = [Source(s.index, pad=s.pad) for s in sources]
+            self._batcher.inputs = [self._source(s.index, s.pad) for s in sources]
             self._pads = {s.name: s for s in self._sources()}
             self._running, self._flow = True, Gst.FlowReturn.OK
         self._thread = threading.Thread(target=self._run, name=f"{self.get_name()}-batches", daemon=True)
@@ -330,7 +352,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
         """Let everybody who waits here go, so that pads can be deactivated."""
         with self._lock:
             self._running = False
-            self._room_came.notify_all()
+            self._wake_sources()
             self._frames_came.notify()
 
     def _stop(self) -> None:

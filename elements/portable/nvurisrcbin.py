@@ -22,6 +22,7 @@ from elements.base import (
 )
 from elements.ending import end_pad
 from elements.media_problems import DAMAGED, explain, file_problem, location, no_video, split_credentials
+from elements.portable import nvidia
 from elements.portable.decoding import (
     chain,
     frames_to_nvmm,
@@ -33,7 +34,7 @@ from elements.portable.decoding import (
 )
 from elements.portable.frame_queue import frame_queue
 from elements.portable.looping import FileLoop
-from elements.portable.queries import answer_source_id, is_source_id_query
+from elements.portable.queries import SOURCE_ID, answer, asks_for
 from elements.portable.reconnect import Reconnector, ReconnectPolicy
 from elements.portable.rtsp import camera_problem, is_pushing, is_rtsp, set_up_rtspsrc
 from elements.portable.source_properties import PROPERTIES, SOURCE_AUTO, SOURCE_RTSP
@@ -46,21 +47,21 @@ log = logging.getLogger("gstorch.source")
 
 
 def _answer_queries(pad: Gst.Pad, parent: NvUriSrcBin, query: Gst.Query) -> bool:
-    if is_source_id_query(query) and parent.values["source-id"] >= 0:
-        return answer_source_id(query, parent.values["source-id"])
+    if asks_for(query, SOURCE_ID) and parent.values["source-id"] >= 0:
+        return answer(query, parent.values["source-id"])
     return bool(pad.query_default(parent, query))
 
 
 class NvUriSrcBin(PropertyTable, Gst.Bin):
-    """Decodes one URI in software.
+    """Decodes one URI in software, or on the GPU where `elements.portable.nvidia` can.
 
-    Inside: ``uridecodebin ! videoconvert ! capsfilter ! videoflip ! identity [! queue] ! relabel``. All but the
+    Inside: ``uridecodebin ! videoconvert ! capsfilter ! videoflip ! identity [! queue] ! relabel``; on the GPU
+    ``uridecodebin ! videoconvert ! capsfilter ! nvvideoconvert ! capsfilter [! queue] ! identity``. All but the
     first stay while the source is reconnected, so the src pad and what follows never notice more than a pause.
 
-    Bus messages: exactly one ERROR when the source fails for good, its text begins with the path or URI (without user
-    and password). Element messages of a live source with ``rtsp-reconnect-interval`` set: ``source-lost`` and
-    ``source-recovered`` (source-id, reason, attempt), ``reconnect-attempt-exceeded`` (source_id, attempt_exceeded,
-    reason).
+    Bus messages: exactly one ERROR when the source fails for good, its text begins with the path or URI (without
+    user and password). Element messages of a live source that reconnects: ``source-lost`` and ``source-recovered``
+    (source-id, reason, attempt), ``reconnect-attempt-exceeded`` (source_id, attempt_exceeded, reason).
     """
 
     __gtype_name__ = "NvUriSrcBin"
@@ -136,12 +137,13 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
     def _start(self) -> None:
         """Build the inside; a source that cannot work posts its ERROR and lets the rest of the pipeline start."""
         self._reset()
-        self.warn_of_ignored_properties()
+        on_gpu = nvidia.decodes_on_gpu()
+        self.warn_of_ignored_properties(nvidia.DECODER_PROPERTIES if on_gpu else ())
         problem = self._problem_before_start()
         if problem:
             self._fail(problem)
             return
-        self._tail = frames_to_nvmm(for_source=True)
+        self._tail = nvidia.frames_in_gpu_memory(self.values) if on_gpu else frames_to_nvmm(for_source=True)
         if self.user_set & {"leaky", "max-size-buffers"}:
             limit, leaky = self.values["max-size-buffers"], int(self.values["leaky"])
             self._tail.insert(-1, frame_queue(limit, leaky, self._count_dropped))
@@ -153,9 +155,6 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             self._reconnector = Reconnector(self, self._policy(), self.get_name())
             self._reconnector.start()
         self._add_inner()
-
-    def _never_started(self) -> None:
-        self._fail(DAMAGED)
 
     def _problem_before_start(self) -> str | None:
         uri = self.values["uri"]
@@ -213,7 +212,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
     # --- the decoding element -----------------------------------------------------------------------------------------
 
     def _add_inner(self) -> Gst.Bin:
-        inner = make("uridecodebin", force_sw_decoders=True)
+        inner = make("uridecodebin", force_sw_decoders=not nvidia.decodes_on_gpu())
         inner.set_property("uri", self.values["uri"])
         inner.connect("autoplug-continue", self._wants)
         inner.connect("source-setup", self._set_up_source)
@@ -223,7 +222,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         with self._lock:
             self._inner = inner
         if not self._live:  # before anything runs: a short file may be decoded in no time
-            self._start_watch = StartWatch(inner, self._never_started)
+            self._start_watch = StartWatch(inner, lambda: self._fail(DAMAGED))
         self.add(inner)
         return inner
 
@@ -232,7 +231,9 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             set_up_rtspsrc(source, self.values, self.user_set, self._credentials)
 
     def _set_up_element(self, _inner: Gst.Element, _parent: Gst.Bin, element: Gst.Element) -> None:
-        if is_video_decoder(element):
+        if nvidia.is_decoder(element):
+            nvidia.set_up_decoder(element, self.values)
+        elif is_video_decoder(element):
             set_up_decoder(element, threads=1, skip=int(self.values["dec-skip-frames"]))
 
     def _wants(self, _inner: Gst.Element, _pad: Gst.Pad, stream: Gst.Caps) -> bool:
@@ -395,5 +396,4 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
 
 
 GObject.type_register(NvUriSrcBin)
-
 FACTORIES: dict[str, type[Gst.Element]] = {"nvurisrcbin": NvUriSrcBin}

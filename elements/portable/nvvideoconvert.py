@@ -1,7 +1,8 @@
 """nvvideoconvert for host frames.
 
 Batches stay lazy: format, size and crop are declared on their surfaces. Frames that leave to system memory, and frames
-outside of batches, are converted. NVMM frames outside of batches are system-memory buffers under the NVMM caps feature.
+outside of batches, are converted. NVMM frames outside of batches are system-memory buffers under the NVMM caps feature,
+or on a GPU NVIDIA's, which are downloaded.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from elements.base import (
     keep_floating,
     sink_and_src,
 )
-from elements.portable import rescale
+from elements.portable import nvidia, rescale
 from elements.portable.carrier import OPAQUE_SIZE, attach_batch, detached_batch
 from elements.portable.meta import BatchMeta
 from elements.portable.nv_enums import COPY_HW, gpu_properties
@@ -134,8 +135,9 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
         self._region = _rectangle("src-crop", self.values["src-crop"], self._input.width, self._input.height)
         self._target = _rectangle("dest-crop", self.values["dest-crop"], self._output.width, self._output.height)
         unchanged = self._input == self._output and not (self._flip or self._region or self._target)
-        # outside of batches, NVMM frames differ from others by their caps only
-        self.set_passthrough(unchanged and (self._to_nvmm == self._from_nvmm or not _is_batch(incaps)))
+        # outside of batches, our NVMM frames differ from others by their caps only; caps don't tell NVIDIA's from ours
+        only_label = not _is_batch(incaps) and not nvidia.decodes_on_gpu()
+        self.set_passthrough(unchanged and (self._to_nvmm == self._from_nvmm or only_label))
         return True
 
     def do_propose_allocation(self, _decided: Gst.Query | None, query: Gst.Query) -> bool:

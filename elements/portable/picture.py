@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import cv2
 import numpy as np
@@ -35,6 +35,26 @@ PLANAR = ("I420", "NV12")
 FORMATS = (*PLANAR, *CHANNELS)
 
 
+def plane_shapes(format: str, width: int, height: int) -> tuple[tuple[int, ...], ...]:
+    """Shape of each plane of a picture: as `Picture.planes` describes."""
+    half = ((height + 1) // 2, (width + 1) // 2)
+    if format == "I420":
+        return ((height, width), half, half)
+    if format == "NV12":
+        return ((height, width), (*half, 2))
+    channels = CHANNELS[format]
+    return ((height, width),) if channels == 1 else ((height, width, channels),)
+
+
+class Planes(Protocol):
+    """Anything with the planes of a picture."""
+
+    @property
+    def planes(self) -> tuple[Image, ...]:
+        """As of `Picture`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
     """Pixels in one of `FORMATS` (GStreamer's names).
@@ -59,6 +79,11 @@ class Picture:
     @property
     def whole(self) -> Rect:
         return (0, 0, self.width, self.height)
+
+    @property
+    def tensor(self) -> None:
+        """No pixels on a GPU."""
+        return None
 
     def rgb(self, region: Rect, width: int, height: int, out: Image | None = None) -> Image:
         """Resample ``region`` to ``(height, width, 3)`` RGB, bilinear.
@@ -90,7 +115,7 @@ class Picture:
             half = cv2.resize(even, (even.shape[1] // 2, even.shape[0] // 2), interpolation=cv2.INTER_AREA)
             self._write_chroma(half, 1, slice(None), slice(None))
 
-    def write_planes(self, picture: Picture, region: Rect, x: int, y: int, width: int, height: int) -> None:
+    def write_planes(self, picture: Planes, region: Rect, x: int, y: int, width: int, height: int) -> None:
         """Resample ``region`` of another Y'CbCr picture of the same colour space into a rectangle; the rest is black.
 
         ``x`` and ``y`` must be even, and ``width`` and ``height`` even or reaching to the edge.

@@ -1,10 +1,16 @@
-"""Registers the stand-ins that this machine needs."""
+"""Registers the stand-ins that this machine needs.
+
+Batches of our nvstreammux and of NVIDIA's are different things under the same caps. So either NVIDIA's stream mux is
+installed, and only what is missing gets a stand-in; or it is not, and then every element gets one, except for what
+`elements.portable.nvidia` can use.
+"""
 
 from __future__ import annotations
 
 import importlib
 
 from elements.base import ElementError, Gst
+from elements.portable import nvidia
 
 _MODULES = {  # factory -> module of this package that offers it in FACTORIES
     "nvurisrcbin": "nvurisrcbin",
@@ -20,11 +26,10 @@ _MODULES = {  # factory -> module of this package that offers it in FACTORIES
     "nvv4l2h265enc": "encoders",
     "nveglglessink": "nveglglessink",
 }
-_LOADER = "python"  # name of the plugin that holds the elements of GStreamer's Python loader, which are stand-ins too
 
 
 def register_stand_ins() -> list[str]:
-    """Register a stand-in for each factory that the GStreamer registry lacks; a second call adds nothing.
+    """Register a stand-in for each factory that needs one in this process; a second call adds nothing.
 
     Only the modules that are needed are imported. Ranks are NONE: nothing is autoplugged that nobody named.
 
@@ -35,14 +40,20 @@ def register_stand_ins() -> list[str]:
         ElementError: if GStreamer refuses one.
         ImportError: if a stand-in's module cannot be imported.
     """
-    for factory, module in _MODULES.items():
-        if Gst.ElementFactory.find(factory) is None:
-            element = importlib.import_module(f"elements.portable.{module}").FACTORIES[factory]
+    if not _is_real("nvstreammux"):
+        nvidia.keep()
+    real = {factory for factory in _MODULES if _is_real(factory)}
+    if "nvstreammux" not in real:
+        real &= {nvidia.DECODER} if nvidia.decodes_on_gpu() else set()
+    stand_ins = [factory for factory in _MODULES if factory not in real]
+    for factory in stand_ins:
+        if Gst.ElementFactory.find(factory) is None or _is_real(factory):
+            element = importlib.import_module(f"elements.portable.{_MODULES[factory]}").FACTORIES[factory]
             if not Gst.Element.register(None, factory, Gst.Rank.NONE, element):
                 raise ElementError(f"GStreamer did not register the stand-in for {factory} ({element.__name__})")
-    return [factory for factory in _MODULES if _is_stand_in(factory)]
+    return stand_ins
 
 
-def _is_stand_in(factory: str) -> bool:
-    """Elements registered in process belong to no plugin."""
-    return Gst.ElementFactory.find(factory).get_plugin_name() in (None, _LOADER)
+def _is_real(factory: str) -> bool:
+    found = Gst.ElementFactory.find(factory)
+    return found is not None and not nvidia.is_ours(found)

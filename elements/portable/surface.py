@@ -2,7 +2,7 @@
 
 nvstreammux and nvvideoconvert change the declaration and the geometry. Pixels are made when somebody asks, straight
 from the decoder's planes and at the size that is asked for, so a pipeline that only infers never converts or scales a
-whole frame.
+whole frame. A frame that was decoded in GPU memory stays there until somebody wants its pixels on the host.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import numpy as np
 from elements.base import Gst
 from elements.metadata.placement import Placement
 from elements.portable.color import ColorSpace
+from elements.portable.device_array import DeviceArray
+from elements.portable.device_scaling import scaled
+from elements.portable.nvmm import NvmmPicture, holds_nvmm, nvmm_picture
 from elements.portable.picture import PLANAR, Image, Picture, Rect
 from elements.portable.video_buffer import VideoLayout, is_standard, new_video_buffer, picture_of, twin_of
 
@@ -23,7 +26,7 @@ from elements.portable.video_buffer import VideoLayout, is_standard, new_video_b
 class _View:
     """``window`` of the picture (its pixels) fills ``target`` of the surface (surface pixels); the rest is black."""
 
-    picture: Picture
+    picture: Picture | NvmmPicture
     window: Rect
     target: Rect
 
@@ -48,12 +51,23 @@ class Surface:
 
     @classmethod
     def of_buffer(cls, buffer: Gst.Buffer, layout: VideoLayout) -> Surface:
-        """A decoded system-memory frame at its own size; the pixels are not copied.
+        """A decoded frame at its own size, in system or GPU memory; the pixels are not copied.
 
         Raises:
-            ElementError: if the buffer is smaller than its layout says.
+            ElementError: if the buffer is smaller than its layout says, or an NVMM buffer of a kind that is not read.
         """
-        return cls._of_picture(picture_of(buffer, layout))
+        return cls._of_picture((nvmm_picture if holds_nvmm(buffer) else picture_of)(buffer, layout))
+
+    @classmethod
+    def placed(
+        cls, buffer: Gst.Buffer, layout: VideoLayout, size: tuple[int, int], format: str, placement: Placement
+    ) -> Surface:
+        """A decoded frame where ``placement`` says, on a black surface of (width, height) ``size``. Errors as above.
+
+        The same as `of_buffer` and `mapped`, for the many frames of the stream mux in one step.
+        """
+        picture = (nvmm_picture if holds_nvmm(buffer) else picture_of)(buffer, layout)
+        return cls(_View(picture, picture.whole, _box(placement)), *size, format, placement)
 
     @classmethod
     def of_array(cls, rgb: Image) -> Surface:
@@ -61,7 +75,7 @@ class Surface:
         return cls._of_picture(_rgb_picture(rgb))
 
     @classmethod
-    def _of_picture(cls, picture: Picture) -> Surface:
+    def _of_picture(cls, picture: Picture | NvmmPicture) -> Surface:
         size = (picture.width, picture.height)
         view = _View(picture, picture.whole, picture.whole)
         return cls(view, *size, picture.format, Placement.stretched(size, size))
@@ -106,6 +120,39 @@ class Surface:
             twin = Surface(self._view, self.width, self.height, self.format, self.placement)
             twin._rgb = self._rgb
         return twin
+
+    # --- pixels on the GPU --------------------------------------------------------------------------------------------
+
+    @property
+    def source_tensor(self) -> DeviceArray | None:
+        """The source's whole picture in GPU memory, at its own size whatever this surface declares, not copied.
+
+        (H, W, 3) uint8 RGB; ``None`` for a picture that lies in host memory, is no RGB, was cut or was painted on.
+        """
+        with self._lock:
+            view = self._view
+        place, picture = self.placement, view.picture
+        complete = (picture.width, picture.height) == (place.source_width, place.source_height)
+        return (
+            picture.tensor
+            if complete and _near(view.window, picture.whole) and _near(view.target, _box(place))
+            else None
+        )
+
+    def device_rgb(self) -> DeviceArray | None:
+        """As `rgb`, but in GPU memory, for a picture that lies there in RGB; ``None`` for others.
+
+        Not copied where the declared size is the picture's own; else torch scales it.
+
+        Raises:
+            ElementError: if torch is needed and not installed.
+        """
+        with self._lock:
+            view = self._view
+        tensor = view.picture.tensor
+        if tensor is None or view.picture.whole == view.window == view.target == (0, 0, self.width, self.height):
+            return tensor
+        return scaled(tensor, view.window, (self.width, self.height), view.target)
 
     # --- pixels -------------------------------------------------------------------------------------------------------
 
@@ -207,6 +254,15 @@ def _intersection(a: Rect, b: Rect) -> Rect:
     """The common part; of no extent if there is none."""
     x1, y1 = max(a[0], b[0]), max(a[1], b[1])
     return (x1, y1, max(x1, min(a[2], b[2])), max(y1, min(a[3], b[3])))
+
+
+def _box(placement: Placement) -> Rect:
+    return (placement.left, placement.top, placement.left + placement.width, placement.top + placement.height)
+
+
+def _near(a: Rect, b: Rect) -> bool:
+    """Whether they differ by rounding errors only."""
+    return a == b or all(abs(p - q) < 1e-3 for p, q in zip(a, b, strict=True))
 
 
 def _even(rect: Rect, whole: Rect) -> bool:

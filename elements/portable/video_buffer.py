@@ -12,7 +12,7 @@ import numpy as np
 
 from elements.base import ElementError, Gst, GstVideo
 from elements.portable.color import BT601, BT709, BT2020, ColorSpace
-from elements.portable.picture import CHANNELS, FORMATS, Image, Picture
+from elements.portable.picture import FORMATS, Image, Picture, plane_shapes
 
 _gst = ctypes.PyDLL("libgstreamer-1.0.so.0")  # mapping system memory does not block
 
@@ -131,6 +131,19 @@ def twin_of(buffer: Gst.Buffer) -> Gst.Buffer:
     return buffer.copy_region(everything, 0, buffer.get_size())
 
 
+def address_of(buffer: Gst.Buffer) -> int:
+    """Where the first memory's bytes lie, for buffers whose memory stays where it is when it is unmapped.
+
+    Raises:
+        ElementError: if GStreamer cannot map it.
+    """
+    info = _MapInfo()
+    if not _gst.gst_buffer_map(hash(buffer), ctypes.byref(info), int(Gst.MapFlags.READ)):
+        raise ElementError("GStreamer could not map a frame's memory")
+    _gst.gst_buffer_unmap(hash(buffer), ctypes.byref(info))
+    return int(info.data)
+
+
 def _bytes_of(buffer: Gst.Buffer, access: Gst.MapFlags) -> Image:
     info = _MapInfo()
     if not _gst.gst_buffer_map(hash(buffer), ctypes.byref(info), int(access)):
@@ -144,7 +157,7 @@ def _bytes_of(buffer: Gst.Buffer, access: Gst.MapFlags) -> Image:
 
 
 def _views(data: Image, layout: VideoLayout, offsets: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Image, ...]:
-    shapes = _shapes(layout)
+    shapes = plane_shapes(layout.format, layout.width, layout.height)
     for shape, offset, stride in zip(shapes, offsets, strides, strict=True):
         if offset + (shape[0] - 1) * stride + math.prod(shape[1:]) > data.size:
             raise ElementError(f"a frame of {data.size} bytes is too small for {layout}")
@@ -156,14 +169,3 @@ def _views(data: Image, layout: VideoLayout, offsets: tuple[int, ...], strides: 
 
 def _inner_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (shape[2], 1) if len(shape) == 3 else (1,)
-
-
-def _shapes(layout: VideoLayout) -> tuple[tuple[int, ...], ...]:
-    width, height = layout.width, layout.height
-    half = ((height + 1) // 2, (width + 1) // 2)
-    if layout.format == "I420":
-        return ((height, width), half, half)
-    if layout.format == "NV12":
-        return ((height, width), (*half, 2))
-    channels = CHANNELS[layout.format]
-    return ((height, width),) if channels == 1 else ((height, width, channels),)

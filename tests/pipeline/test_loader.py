@@ -87,7 +87,7 @@ def test_a_launch_line_with_a_wrong_model_says_so(tmp_path):
 
 
 def test_elements_of_nvidia_are_left_alone(tmp_path):
-    script = f"GSTORCH_REAL_ELEMENTS=nvdsosd GST_REGISTRY={tmp_path}/registry gst-inspect-1.0"
+    script = f"GSTORCH_REAL_ELEMENTS='nvdsosd nvstreammux' GST_REGISTRY={tmp_path}/registry gst-inspect-1.0"
     found = shell(script).stdout
     assert "nvtracker:" in found
     assert "nvdsosd:" not in found

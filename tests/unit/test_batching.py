@@ -49,6 +49,19 @@ def test_a_batch_holds_whole_rounds(size: int, each: int) -> None:
     assert took(b) == [f"{pad}.{k}" for k in range(each) for pad in range(3)]
 
 
+def test_a_limit_per_source_holds_when_others_have_ended() -> None:
+    b = batcher(4, 4, timeout=None)
+    b.most = 1
+    for source in b.inputs[1:]:
+        source.ended = True
+    deliver(b, {0: 3})
+    assert b.ready(0)
+    assert took(b) == ["0.0"]
+    assert b.has_room(b.inputs[0])
+    deliver(b, {0: 2})
+    assert not b.has_room(b.inputs[0])
+
+
 def test_an_ended_file_gives_the_rest_and_is_no_longer_awaited() -> None:
     b = batcher(2, 4)
     deliver(b, {0: 1, 1: 3})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from elements.base import Gst
+from elements.base import ElementError, Gst
 from elements.portable.carrier import batch_of, writable_batch
 from elements.portable.meta import BatchMeta
 from elements.portable.pyservicemaker.metadata import BatchMetadata
@@ -56,7 +56,9 @@ class Buffer:
         return 0
 
     def extract(self, batch_id: int) -> Tensor:
-        """The picture of one frame: (height, width, 3) uint8 RGB, strides (row stride, 3, 1), in host memory.
+        """The picture of one frame: (height, width, 3) uint8 RGB, strides (row stride, 3, 1).
+
+        It lies in GPU memory if the frame was decoded there and nobody painted on it since, else in host memory.
 
         As in NVIDIA's module only RGB pictures can be had (put nvvideoconvert and an RGB capsfilter in front), and a
         failure gives a void tensor. The tensor keeps the picture alive; it must not be written to.
@@ -69,7 +71,11 @@ class Buffer:
         surface = batch.surfaces[batch_id]
         if surface.format != "RGB":
             return Tensor._void(f"the picture is {surface.format}; extract needs nvvideoconvert and RGB in front")
-        return Tensor._of(surface.rgb())
+        try:
+            on_gpu = surface.device_rgb()
+        except (ElementError, RuntimeError) as error:  # as every failure of this method
+            return Tensor._void(str(error))
+        return Tensor._of(surface.rgb() if on_gpu is None else on_gpu)
 
     def __repr__(self) -> str:
         return f"Buffer(batch_size={self.batch_size}, timestamp={self.timestamp})"

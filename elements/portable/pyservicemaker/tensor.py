@@ -1,4 +1,4 @@
-"""Tensors: host memory with DLPack, as far as a machine without CUDA can have them."""
+"""Tensors: host memory, or GPU memory of frames that were decoded there, with DLPack."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from elements.portable.device_array import DeviceArray
 
 if TYPE_CHECKING:
     from elements.portable.pyservicemaker.buffer import Buffer
@@ -33,14 +35,14 @@ class Tensor:
     """
 
     __slots__ = ("_array", "_reason")
-    _array: NDArray[Any] | None
+    _array: NDArray[Any] | DeviceArray | None
     _reason: str
 
     def __init__(self) -> None:
         raise TypeError("Tensor: No constructor defined!")
 
     @classmethod
-    def _of(cls, array: NDArray[Any]) -> Tensor:
+    def _of(cls, array: NDArray[Any] | DeviceArray) -> Tensor:
         tensor = cls.__new__(cls)
         tensor._array, tensor._reason = array, ""
         return tensor
@@ -52,7 +54,7 @@ class Tensor:
         tensor._array, tensor._reason = None, reason
         return tensor
 
-    def _data(self) -> NDArray[Any]:
+    def _data(self) -> NDArray[Any] | DeviceArray:
         if self._array is None:
             raise RuntimeError(f"void tensor: {self._reason}")
         return self._array
@@ -75,8 +77,10 @@ class Tensor:
 
     @property
     def device_type(self) -> str:
-        """``"CPU"``, or ``"NONE"`` for a void tensor."""
-        return "NONE" if self._array is None else "CPU"
+        """``"GPU"``, ``"CPU"``, or ``"NONE"`` for a void tensor."""
+        if self._array is None:
+            return "NONE"
+        return "GPU" if isinstance(self._array, DeviceArray) else "CPU"
 
     def size(self) -> int:
         """Bytes of the elements; 0 for a void tensor."""
@@ -89,36 +93,42 @@ class Tensor:
         """A packed copy that owns its memory; void stays void.
 
         Raises:
-            RuntimeError: if more than the outermost axis has padding.
+            RuntimeError: if more than the outermost axis has padding, or the GPU has no memory left.
         """
         if self._array is None:
             return Tensor._void(self._reason)
+        if isinstance(self._array, DeviceArray):
+            return Tensor._of(self._array.copy())
         if self._array.ndim > 1 and not self._array[0].flags.c_contiguous:
             raise RuntimeError("Misaligned strides for cloning the tensor")
         return Tensor._of(self._array.copy(order="C"))
 
     def to_gpu(self, device_id: int) -> Tensor:
-        """There is no GPU memory in this runtime.
+        """This tensor, if it lies in GPU memory; this runtime uploads none.
 
         Raises:
-            RuntimeError: always.
+            RuntimeError: for a host tensor.
         """
-        raise RuntimeError(f"to_gpu({device_id}): the portable runtime has host tensors only")
+        if isinstance(self._array, DeviceArray):
+            return self
+        raise RuntimeError(
+            f"to_gpu({device_id}): the portable runtime has host tensors only, but for frames decoded on a GPU"
+        )
 
     def wrap(self, color_format: ColorFormat) -> Buffer:
         """The bytes of a one-dimensional 8 bit tensor as a buffer; as in NVIDIA's module the format is not looked at.
 
         Raises:
-            RuntimeError: for any other host tensor.
+            RuntimeError: for any other tensor; this runtime makes no NVMM buffers.
         """
         from elements.portable.pyservicemaker.buffer import Buffer
 
-        if self._array is None or self._array.ndim != 1 or self._array.itemsize != 1:
+        if not isinstance(self._array, np.ndarray) or self._array.ndim != 1 or self._array.itemsize != 1:
             raise RuntimeError("Failure in wrapping a tensor as a buffer")
         return Buffer(bytearray(self._array.tobytes()))
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return _CPU, 0
+        return self._array.__dlpack_device__() if isinstance(self._array, DeviceArray) else (_CPU, 0)
 
     def __dlpack__(self, stream: Any = None, **options: Any) -> Any:
         """A DLPack capsule; ``stream`` is ignored.
@@ -126,6 +136,8 @@ class Tensor:
         Consumers that don't know DLPack's read-only flag get a copy of memory that must not be written.
         """
         array = self._data()
+        if isinstance(array, DeviceArray):
+            return array.__dlpack__(stream)
         if not array.flags.writeable and not options.get("max_version"):
             array = array.copy()
         return array.__dlpack__(**options)

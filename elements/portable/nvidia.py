@@ -1,0 +1,128 @@
+"""NVIDIA's own decoder and converter among our stand-ins: GPU decoding on machines that have their pip wheel, no SDK.
+
+The elements behind our nvstreammux get our batches, which NVIDIA's elements would take for theirs and crash. So beside
+our nvstreammux only two of NVIDIA's are used: nvv4l2decoder, and nvvideoconvert inside of nvurisrcbin, in front of the
+stream mux, where buffers hold one real NVMM frame each. For everybody else "nvvideoconvert" is our stand-in then.
+
+One difference to decoding on the CPU: where a stream does not say its colour space, NVIDIA's converter takes BT.601;
+GStreamer takes BT.709 for pictures of more than 576 lines. Colorimetry in the caps does not change that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from elements.base import NVMM, ElementError, Gst
+from elements.portable import cuda
+from elements.portable.decoding import make
+from elements.portable.queries import ask_frames_held
+
+DECODER, CONVERTER = "nvv4l2decoder", "nvvideoconvert"
+_PLUGINS = {DECODER: "nvvideo4linux2", CONVERTER: "nvvideoconvert"}
+
+# nvurisrcbin's properties that are the decoder's own
+DECODER_PROPERTIES = ("gpu-id", "cudadec-memtype", "num-extra-surfaces", "low-latency-mode")
+
+_SYSTEM_FORMATS = "{ I420, NV12, RGBA, BGRx, RGB, BGR, GRAY8 }"  # those that nvvideoconvert uploads
+
+# image-orientation tag -> nvvideoconvert's flip-method
+_FLIPS = {
+    "rotate-0": 0,
+    "rotate-90": 3,
+    "rotate-180": 2,
+    "rotate-270": 1,
+    "flip-rotate-0": 4,
+    "flip-rotate-90": 7,
+    "flip-rotate-180": 6,
+    "flip-rotate-270": 5,
+}
+
+_kept: dict[str, Gst.ElementFactory] = {}
+
+
+def is_ours(factory: Gst.ElementFactory) -> bool:
+    """Whether a factory is a stand-in: those registered in process belong to no plugin, others to Python's loader."""
+    return factory.get_plugin_name() in (None, "python")
+
+
+def keep() -> None:
+    """Remember NVIDIA's factories before a stand-in of the same name takes the place of one in the registry.
+
+    Their plugins are loaded now: one that is loaded later would take the place back.
+    """
+    for name, plugin_name in _PLUGINS.items():
+        factory = Gst.ElementFactory.find(name)
+        if name not in _kept and factory and is_ours(factory):  # Python's loader was first
+            plugin = Gst.Registry.get().find_plugin(plugin_name)
+            factory = Gst.ElementFactory.find(name) if plugin and plugin.load() else None
+        loaded = factory.load() if factory and not is_ours(factory) else None
+        if loaded is not None:
+            _kept[name] = loaded
+
+
+def decodes_on_gpu() -> bool:
+    """Whether a stand-in for nvurisrcbin decodes with NVIDIA's elements: there are both, and a GPU."""
+    if not cuda.device_count():
+        return False
+    if _PLUGINS.keys() != _kept.keys():
+        keep()
+    return _PLUGINS.keys() == _kept.keys()
+
+
+def frames_in_gpu_memory(values: Mapping[str, Any]) -> list[Gst.Element]:
+    """The elements between a decoder and a source's NVMM pad, in order, neither added nor linked.
+
+    They give upright RGB frames. Frames of software decoders (formats that the GPU does not decode) are uploaded.
+    ``values`` are nvurisrcbin's properties.
+    """
+    accepted = f"video/x-raw({NVMM}); video/x-raw, format={_SYSTEM_FORMATS}"
+    converter = _kept[CONVERTER].create(None)
+    if converter is None:
+        raise ElementError(f"NVIDIA's {CONVERTER} is in GStreamer's registry, but cannot be made")
+    converter.set_property("gpu-id", values["gpu-id"])
+    converter.get_static_pad("sink").add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, _before_frames)
+    return [
+        make("videoconvert", qos=False),
+        make("capsfilter", caps=accepted),
+        converter,
+        make("capsfilter", caps=f"video/x-raw({NVMM}), format=RGB"),
+        make("identity", single_segment=True),
+    ]
+
+
+def is_decoder(element: Gst.Element) -> bool:
+    """Whether the element is NVIDIA's nvv4l2decoder."""
+    return DECODER in _kept and element.get_factory() == _kept[DECODER]
+
+
+def set_up_decoder(decoder: Gst.Element, values: Mapping[str, Any]) -> None:
+    """Hand nvurisrcbin's properties to the decoder, and keep it from dropping frames because a sink is late."""
+    decoder.set_property("qos", False)
+    decoder.set_property("skip-frames", int(values["dec-skip-frames"]))
+    for name in DECODER_PROPERTIES:
+        decoder.set_property(name, int(values[name]))
+
+
+def _before_frames(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+    """Set the converter up as caps and tags come in, in this order and before the first frame."""
+    event, converter = info.get_event(), pad.get_parent_element()
+    if event.type == Gst.EventType.CAPS:
+        _keep_enough_frames(converter)
+    elif event.type == Gst.EventType.TAG:
+        _turn_upright(converter, event.parse_tag())
+    return Gst.PadProbeReturn.OK
+
+
+def _keep_enough_frames(converter: Gst.Element) -> None:
+    """Let the stream mux and what follows it hold as many frames as they say; with fewer, batches never fill up."""
+    held = ask_frames_held(converter.get_static_pad("src")) or 0
+    converter.set_property("output-buffers", max(held, converter.get_property("output-buffers")))
+
+
+def _turn_upright(converter: Gst.Element, tags: Gst.TagList) -> None:
+    found, orientation = tags.get_string(Gst.TAG_IMAGE_ORIENTATION)
+    flip = _FLIPS.get(orientation, 0)
+    if found and int(converter.get_property("flip-method")) != flip:
+        converter.set_property("flip-method", flip)
+        converter.get_static_pad("src").mark_reconfigure()

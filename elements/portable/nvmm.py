@@ -1,0 +1,194 @@
+"""Frames in GPU memory: what NVIDIA's decoder and converter put into ``memory:NVMM`` buffers, as pictures.
+
+Such a buffer's bytes are an ``NvBufSurface`` of 72 bytes, whose ``surfaceList`` describes the frames (layout of
+nvbufsurface.h, DeepStream 9, on 64-bit machines). Our stand-ins' own NVMM buffers are ordinary system memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+
+import numpy as np
+
+from elements.base import ElementError, Gst
+from elements.portable import cuda
+from elements.portable.color import BT601, BT709, BT2020, ColorSpace
+from elements.portable.device_array import DeviceArray
+from elements.portable.picture import Image, Picture, Rect, plane_shapes
+from elements.portable.video_buffer import VideoLayout, address_of
+
+SURFACE_SIZE = 72
+
+_PITCH_LINEAR = 0
+_CUDA_MEMORY = (0, 1, 2, 3)  # NvBufSurfaceMemType: default, pinned, device, unified
+_SYSTEM_MEMORY = 6
+
+# NvBufSurfaceColorFormat -> our format, and the colour space where the number says it
+_FULL = {space: ColorSpace(space.kr, space.kb, True) for space in (BT601, BT709)}
+_FORMATS: dict[int, tuple[str, ColorSpace | None]] = {
+    1: ("GRAY8", None),
+    2: ("I420", None),
+    4: ("I420", _FULL[BT601]),
+    6: ("NV12", None),
+    7: ("NV12", _FULL[BT601]),
+    19: ("RGBA", None),
+    20: ("BGRA", None),
+    23: ("RGBx", None),
+    24: ("BGRx", None),
+    27: ("RGB", None),
+    28: ("BGR", None),
+    31: ("I420", BT709),
+    32: ("I420", _FULL[BT709]),
+    33: ("NV12", BT709),
+    34: ("NV12", _FULL[BT709]),
+    35: ("I420", BT2020),
+    36: ("NV12", BT2020),
+}
+
+
+class _Planes(ctypes.Structure):
+    """NvBufSurfacePlaneParams."""
+
+    _fields_ = (
+        ("count", ctypes.c_uint32),
+        ("width", ctypes.c_uint32 * 4),
+        ("height", ctypes.c_uint32 * 4),
+        ("pitch", ctypes.c_uint32 * 4),
+        ("offset", ctypes.c_uint32 * 4),
+        ("size", ctypes.c_uint32 * 4),
+        ("bytes_per_pixel", ctypes.c_uint32 * 4),
+        ("reserved", ctypes.c_uint64 * 16),
+    )
+
+
+class _Frame(ctypes.Structure):
+    """NvBufSurfaceParams: one frame."""
+
+    _fields_ = (
+        ("width", ctypes.c_uint32),
+        ("height", ctypes.c_uint32),
+        ("pitch", ctypes.c_uint32),
+        ("color_format", ctypes.c_int32),
+        ("layout", ctypes.c_int32),
+        ("descriptor", ctypes.c_uint64),
+        ("size", ctypes.c_uint32),
+        ("data", ctypes.c_void_p),
+        ("planes", _Planes),
+        ("mapped", ctypes.c_uint64 * 11),
+        ("extra", ctypes.c_void_p),
+        ("cuda_buffer", ctypes.c_void_p),
+        ("reserved", ctypes.c_uint64 * 4),
+    )
+
+
+class _Surface(ctypes.Structure):
+    """NvBufSurface: a batch of frames."""
+
+    _fields_ = (
+        ("gpu", ctypes.c_uint32),
+        ("capacity", ctypes.c_uint32),
+        ("filled", ctypes.c_uint32),
+        ("contiguous", ctypes.c_bool),
+        ("memory_type", ctypes.c_int32),
+        ("frames", ctypes.POINTER(_Frame)),
+        ("imported", ctypes.c_bool),
+        ("reserved", ctypes.c_void_p * 4),
+    )
+
+
+class NvmmPicture:
+    """One frame in GPU memory: as `elements.portable.picture.Picture`, but the planes are downloaded when asked for.
+
+    Attributes:
+        format, width, height, color: as decoded.
+        tensor: the pixels as an (H, W, 3) uint8 array on the GPU, not copied; ``None`` where the format is not RGB.
+            Its rows lie a pitch apart.
+    """
+
+    source = None  # no system memory that an output could share
+
+    def __init__(self, frame: _Frame, surface: _Surface, buffer: Gst.Buffer, default_color: ColorSpace) -> None:
+        known = _FORMATS.get(frame.color_format)
+        if known is None or frame.layout != _PITCH_LINEAR:
+            raise ElementError(
+                f"an NVMM frame of NvBufSurface colour format {frame.color_format}, layout {frame.layout}, cannot be "
+                "read; put NVIDIA's nvvideoconvert and video/x-raw(memory:NVMM),format=RGB before the stream mux"
+            )
+        memory_type = surface.memory_type
+        if memory_type not in (*_CUDA_MEMORY, _SYSTEM_MEMORY):
+            raise ElementError(f"an NVMM frame lies in memory of type {memory_type}, which only DeepStream reads")
+        self.format, color = known
+        self.color = color or default_color
+        self.width, self.height = int(frame.width), int(frame.height)
+        self._buffer = buffer  # the pixels live as long as it does
+        self._device = int(surface.gpu)
+        self._on_host = memory_type == _SYSTEM_MEMORY
+        base, planes = int(frame.data or 0), frame.planes
+        self._memory = [(base + planes.offset[i], int(planes.pitch[i])) for i in range(planes.count)]
+        self._lock = threading.Lock()
+        self._downloaded: Picture | None = None
+
+    @property
+    def whole(self) -> Rect:
+        return (0, 0, self.width, self.height)
+
+    @property
+    def tensor(self) -> DeviceArray | None:
+        if self.format != "RGB" or self._on_host:
+            return None
+        address, pitch = self._memory[0]
+        return DeviceArray(address, (self.height, self.width, 3), (pitch, 3, 1), self._device, self._buffer)
+
+    @property
+    def planes(self) -> tuple[Image, ...]:
+        """In host memory."""
+        return self._on_the_host().planes
+
+    def rgb(self, region: Rect, width: int, height: int, out: Image | None = None) -> Image:
+        """See `Picture.rgb`."""
+        return self._on_the_host().rgb(region, width, height, out)
+
+    def _on_the_host(self) -> Picture:
+        """The whole frame, downloaded once."""
+        with self._lock:
+            if self._downloaded is None:
+                shapes = plane_shapes(self.format, self.width, self.height)
+                planes = tuple(np.empty(shape, np.uint8) for shape in shapes)
+                for plane, (address, pitch) in zip(planes, self._memory, strict=True):
+                    self._copy(address, pitch, plane)
+                    plane.flags.writeable = False
+                self._downloaded = Picture(self.format, planes, self.color)
+            return self._downloaded
+
+    def _copy(self, address: int, pitch: int, plane: Image) -> None:
+        if not self._on_host:
+            cuda.download(address, pitch, plane, self._device)
+            return
+        for row, target in enumerate(plane):
+            ctypes.memmove(target.ctypes.data, address + row * pitch, target.nbytes)
+
+
+def holds_nvmm(buffer: Gst.Buffer) -> bool:
+    """Whether the buffer is NVIDIA's, not a stand-in's system memory under the same caps."""
+    return buffer.get_size() == SURFACE_SIZE and not buffer.peek_memory(0).is_type("SystemMemory")
+
+
+def nvmm_picture(buffer: Gst.Buffer, layout: VideoLayout) -> NvmmPicture:
+    """The one frame of an NVMM buffer; the buffer is kept as long as the picture.
+
+    Raises:
+        ElementError: if the buffer holds no frame or several, or one of a kind that cannot be read.
+    """
+    return _picture_at(address_of(buffer), buffer, layout)
+
+
+def _picture_at(address: int, buffer: Gst.Buffer, layout: VideoLayout) -> NvmmPicture:
+    surface = _Surface.from_address(address)
+    if surface.filled != 1 or not surface.frames:
+        raise ElementError(f"an NVMM buffer holds {surface.filled} frames; the stream mux takes one frame a buffer")
+    frame = surface.frames[0]
+    if (frame.width, frame.height) != (layout.width, layout.height):
+        size = f"{frame.width}x{frame.height}"
+        raise ElementError(f"an NVMM frame is {size}, its caps say {layout.width}x{layout.height}")
+    return NvmmPicture(frame, surface, buffer, layout.color)
