@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -137,6 +138,6 @@ def _plain(name: str, value: Any) -> Any:
     """A property's value as the option wants it."""
     if name == "pad-value" and value < 0:
         return None
-    if name == "labels" and value and "," in value and not Path(value).exists():
+    if name == "labels" and value and "," in value and not os.path.exists(value):  # noqa: PTH110, Path raises if too long
         return parse_list(value)
     return None if value == "" else value

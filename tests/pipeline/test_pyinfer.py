@@ -19,6 +19,7 @@ from elements.portable.frames import frames_of
 from elements.portable.meta import BatchMeta, FrameMeta
 from elements.portable.surface import Surface
 from elements.pyinfer import PyInfer, register
+from elements.pyinfer_options import PROPERTIES, resolve_options
 from tests.onnx_models import NAMES, finder, picture, save
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,6 +205,17 @@ def test_labels_from_a_file_or_a_list(tmp_path, as_file):
     with Harness(model_path=path, labels=str(tmp_path / "labels.txt") if as_file else "rot, grün, blau") as run:
         run.push(batch(0))
         assert run.out[0].frames[0].objects[0].label == "rot"
+
+
+def test_many_labels_in_place_are_no_path(tmp_path):
+    """Longer than any file name may be; asking the file system about it is an error of its own."""
+    path = save(finder("yolov8", (320, 320)), tmp_path / "finder.onnx")
+    labels = [f"class with a long name {n:04}" for n in range(200)]
+    options = resolve_options(
+        {**{p.name: p.default for p in PROPERTIES}, "model-path": path, "labels": ",".join(labels)},
+        {"model-path", "labels"},
+    )
+    assert options.model.labels == labels
 
 
 def test_a_failing_model_stops_with_source_frame_and_trace():
