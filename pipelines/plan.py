@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import queue
 import sys
+import threading
 from dataclasses import dataclass
 from typing import TextIO
 
 from pipelines.assemble import Assembly, assemble
 from pipelines.builder import Facts, build_graph, mux_pads
 from pipelines.bus import BusEvent, Inbox
-from pipelines.definition import Definition
+from pipelines.definition import Definition, TrackStage
 from pipelines.graph import Graph
 from pipelines.outcome import SourceCount
 from pipelines.outputs import prepare_outputs
 from pipelines.runner import Runner
-from pipelines.runtime import Runtime, load_runtime
+from pipelines.runtime import Runtime, deepstream_available, load_runtime
 from pipelines.sources import SourceFacts, SourceState, SourceStatus, survey
 
 log = logging.getLogger("gstorch.runner")
+
+TRACKING = "elements.portable.tracking.tracker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,16 @@ def make_plan(definition: Definition) -> Plan:
     Raises:
         RuntimeUnavailableError: if the definition asks for a runtime that is not here.
     """
+    _import_ahead(definition)
     runtime = load_runtime(definition.runtime.prefer)
     sources = survey(definition.sources)
     return Plan(definition, runtime, sources, build_graph(definition, _facts(runtime, sources)))
+
+
+def _import_ahead(definition: Definition) -> None:
+    """Import what the stages will need while files are looked into: the tracker's library takes about a second."""
+    if any(isinstance(stage, TrackStage) for stage in definition.stages) and not deepstream_available():
+        threading.Thread(target=importlib.import_module, args=(TRACKING,), name="import", daemon=True).start()
 
 
 def _facts(runtime: Runtime, sources: list[SourceFacts]) -> Facts:
