@@ -27,6 +27,7 @@ log = logging.getLogger("gstorch.runner")
 POLL_S = 0.1
 NULL_TIMEOUT_S = 5.0
 ABORT_TIMEOUT_S = 1.0
+SAME_SIGNAL_S = 0.3  # `timeout` and terminals may deliver one and the same signal twice
 TRUNCATED_SLACK_S = 1.0
 TRUNCATED_SLACK_SHARE = 0.05
 
@@ -49,7 +50,8 @@ class Runner:
     inbox: Inbox
     outcome: Outcome = field(default_factory=Outcome)
     _stop_deadline: float | None = None
-    _signals: int = 0
+    _signalled_at: float | None = None
+    _aborted: bool = False
 
     def run(self, on_progress: Callable[[Runner], None] | None = None) -> Outcome:
         """Start, watch until the end, stop. Call on the main thread: it owns SIGINT and SIGTERM meanwhile."""
@@ -245,11 +247,15 @@ class Runner:
                 signal.signal(number, previous)
 
     def _on_signal(self, event: BusEvent) -> bool:
-        self._signals += 1
-        if self._signals > 1:
+        now = time.monotonic()
+        if self._signalled_at is not None:
+            if now - self._signalled_at < SAME_SIGNAL_S:
+                return False
             log.warning("%s again: aborting without draining", event.name)
             self.outcome.error = f"aborted by a second {event.name}"
+            self._aborted = True
             return True
+        self._signalled_at = now
         log.info("%s: stopping sources and draining (again to abort)", event.name)
         self.stop()
         return False
@@ -281,7 +287,7 @@ class Runner:
             done.set()
 
         threading.Thread(target=to_null, name="shut-down", daemon=True).start()
-        limit = ABORT_TIMEOUT_S if self._signals > 1 else NULL_TIMEOUT_S
+        limit = ABORT_TIMEOUT_S if self._aborted else NULL_TIMEOUT_S
         self.outcome.stuck = not done.wait(limit)
         watch.close()
         for operator in self.assembly.operators.values():

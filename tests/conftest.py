@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def shared_data() -> Path:
     """Folder of the real clips and models; tests that need it are skipped, visibly, where it is absent."""
     folder = Path(os.environ.get("GSTORCH_SHARED_DATA", ROOT.parent / "shared" / "data"))
-    if not folder.is_dir():
+    if not (folder / "videos").is_dir():
         pytest.skip(f"real data not found at {folder} (set GSTORCH_SHARED_DATA)")
     return folder
 
