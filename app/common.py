@@ -17,7 +17,6 @@ from rich.logging import RichHandler
 from pipelines.definition import Definition, DefinitionError, load_definition
 from pipelines.outcome import EXIT_REJECTED
 
-stdout = Console()
 stderr = Console(stderr=True)
 
 DefinitionPath = Annotated[Path, typer.Argument(metavar="FILE", help="Pipeline definition (YAML).")]

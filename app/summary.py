@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from pipelines.plan import Plan
@@ -74,7 +75,7 @@ def table(runner: Runner) -> Table:
         result.add_column(column, justify=justify)  # type: ignore[arg-type]
     for source_id in range(len(runner.statuses)):
         state = runner.statuses[source_id].state
-        cells = row(runner, source_id)
+        cells = [escape(cell) for cell in row(runner, source_id)]
         cells[1] = f"[{STATE_STYLES[state]}]{state}[/]"
         result.add_row(*cells)
     return result

@@ -190,7 +190,7 @@ def _track_properties(stage: TrackStage, facts: Facts) -> dict[str, PropertyValu
         "tracker-width": stage.width,
         "tracker-height": stage.height,
         "operate-on-class-ids": ";".join(str(class_id) for class_id in stage.classes) if stage.classes else None,
-        "display-tracking-id": stage.show_id,
+        "display-tracking-id": False,  # the draw stage writes the labels
     }
     return {key: value for key, value in declared.items() if value is not None}
 

@@ -208,7 +208,6 @@ class TrackStage(OneKey):
     classes: tuple[ClassId, ...] | None = option(
         None, min_length=1, description="Class ids to follow; others pass untouched; default: all."
     )
-    show_id: Boolean = option(True, description="Add the track id to the drawn label.")
 
 
 class DrawStage(OneKey):
@@ -220,7 +219,7 @@ class DrawStage(OneKey):
     labels: Boolean = option(True, description="Draw the class names.")
     confidence: Boolean = option(False, description="Add the confidence to the label.")
     ids: Boolean = option(True, description="Add the track id to the label.")
-    line_width: Integer = option(3, ge=1, le=64, description="Width of box borders, pixels of the mux's frame.")
+    line_width: Integer = option(3, ge=1, le=64, description="Width of box borders, pixels of the output.")
     font_size: Integer = option(12, ge=4, le=200, description="Size of label text, points.")
 
 
