@@ -3,43 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-
-from pydantic import Secret
 
 from pipelines.branches import add_outputs
-from pipelines.definition import Definition, DrawStage, EventsOutput, InferStage, NodeStage, Source, TrackStage
-from pipelines.draft import Draft
+from pipelines.definition import Definition, EventsOutput, Source
+from pipelines.draft import Draft, Facts
 from pipelines.graph import Attachment, Graph, PropertyValue
+from pipelines.stages import add_stage
 
 MUX = "mux"
 LIVE_DEFAULT_SIZE = (1920, 1080)
 LIVE_QUEUE_FRAMES = 4
-TRACKER_LIBRARY = "/opt/nvidia/deepstream/deepstream/lib/libnvds_nvmultiobjecttracker.so"
 RTP_OVER_TCP = 4
 LEAK_OLDEST = 2
 BACKOFF = "gstorch-reconnect-backoff"  # our stand-in's own properties: -min, -max
-
-# what the elements take at their sink pads (memory:NVMM)
-INFER_FORMATS = ("RGB",)
-TRACK_FORMATS = ("NV12", "RGBA", "I420")
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the builder must know about this machine and the sources; tuples are indexed by source id.
-
-    Attributes:
-        sizes: (width, height) of each source's upright frame, ``None`` where unknown (live).
-        failed: source ids that cannot be opened and are left out.
-        workers: frames that inference can work on at once.
-        stand_ins: factories that are stand-ins; options that only NVIDIA's element has are then left unset.
-    """
-
-    sizes: tuple[tuple[int, int] | None, ...]
-    failed: frozenset[int] = frozenset()
-    workers: int = 1
-    stand_ins: frozenset[str] = frozenset()
 
 
 def source_node(source_id: int) -> str:
@@ -126,73 +102,7 @@ def _source_properties(source: Source, source_id: int, facts: Facts) -> dict[str
 
 def _add_stages(draft: Draft, definition: Definition, facts: Facts) -> None:
     for index, stage in enumerate(definition.stages):
-        origin = f"stages.{index}"
-        if isinstance(stage, InferStage):
-            draft.add_queue(f"{stage.name}-queue", origin)
-            draft.convert(INFER_FORMATS, f"{stage.name}-convert", origin)
-            draft.add(f"{stage.name}", "pyinfer", origin, _infer_properties(stage))
-        elif isinstance(stage, TrackStage):
-            draft.add_queue("track-queue", origin)
-            draft.convert(TRACK_FORMATS, "track-convert", origin)
-            draft.add("track", "nvtracker", origin, _track_properties(stage, facts))
-        elif isinstance(stage, NodeStage):
-            secret = {key for key, value in stage.properties.items() if isinstance(value, Secret)}
-            values = {k: v.get_secret_value() if isinstance(v, Secret) else v for k, v in stage.properties.items()}
-            draft.add(f"{stage.name}", stage.factory, origin, values, secret)
-            draft.format = ""
-
-
-def _infer_properties(stage: InferStage) -> dict[str, PropertyValue]:
-    """pyinfer's properties: what the stage declares; what it leaves to the model is left unset."""
-    declared: dict[str, PropertyValue | None] = {
-        "model-path": str(stage.model),
-        "confidence-threshold": stage.confidence,
-        "iou-threshold": stage.iou,
-        "interval": stage.interval,
-        "engine": _declared(stage.engine),
-        "precision": _declared(stage.precision),
-        "weights": str(stage.weights) if stage.weights else None,
-        "trust": stage.trust or None,
-        "device": stage.device,
-        "unique-id": stage.unique_id,
-        "on-error": stage.on_error,
-        "batch-size": stage.batch_size,
-        "labels": _labels(stage),
-        "layout": _declared(stage.layout),
-        "letterbox": _declared(stage.letterbox),
-        "color": _declared(stage.color),
-        "scale": _declared(stage.scale),
-        "pad-value": stage.pad,
-        "coordinates": _declared(stage.coordinates),
-        "input-size": "x".join(str(side) for side in stage.input_size) if stage.input_size else None,
-        "classes": ",".join(str(item) for item in stage.classes) if stage.classes else None,
-    }
-    return {key: value for key, value in declared.items() if value is not None}
-
-
-def _labels(stage: InferStage) -> str | None:
-    """A path, or names with commas between them."""
-    if stage.labels is None:
-        return None
-    if isinstance(stage.labels, tuple):
-        return ",".join(stage.labels) + ","  # with a comma at the end one name is not taken for a path
-    return str(stage.labels)
-
-
-def _declared(value: str) -> str | None:
-    return None if value == "auto" else value
-
-
-def _track_properties(stage: TrackStage, facts: Facts) -> dict[str, PropertyValue]:
-    declared: dict[str, PropertyValue | None] = {
-        "ll-config-file": str(stage.config) if stage.config else None,
-        "ll-lib-file": None if "nvtracker" in facts.stand_ins else TRACKER_LIBRARY,
-        "tracker-width": stage.width,
-        "tracker-height": stage.height,
-        "operate-on-class-ids": ";".join(str(class_id) for class_id in stage.classes) if stage.classes else None,
-        "display-tracking-id": False,  # the draw stage writes the labels
-    }
-    return {key: value for key, value in declared.items() if value is not None}
+        add_stage(draft, stage, f"stages.{index}", facts)
 
 
 def _add_operators(draft: Draft, definition: Definition) -> None:
@@ -211,4 +121,3 @@ def _add_operators(draft: Draft, definition: Definition) -> None:
         draft.graph.attach(Attachment(draft.tail, f"events-{index}", "pipelines.operators.events:EventWriter", params))
     params = {"counts": "@counts", "report": "@report"}
     draft.graph.attach(Attachment(draft.tail, "counter", "pipelines.operators.counters:Counter", params))
-    draft.draw = next((stage for stage in definition.stages if isinstance(stage, DrawStage)), None)

@@ -12,6 +12,23 @@ QUEUE_BATCHES = 2
 QUEUE_LIMITS: dict[str, PropertyValue] = {"max-size-buffers": QUEUE_BATCHES, "max-size-bytes": 0, "max-size-time": 0}
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the builder must know about this machine and the sources; tuples are indexed by source id.
+
+    Attributes:
+        sizes: (width, height) of each source's upright frame, ``None`` where unknown (live).
+        failed: source ids that cannot be opened and are left out.
+        workers: frames that inference can work on at once.
+        stand_ins: factories that are stand-ins; options that only NVIDIA's element has are then left unset.
+    """
+
+    sizes: tuple[tuple[int, int] | None, ...]
+    failed: frozenset[int] = frozenset()
+    workers: int = 1
+    stand_ins: frozenset[str] = frozenset()
+
+
 @dataclass(slots=True)
 class Draft:
     """``tail`` is the node that the next one is linked to; ``format`` is its output's, empty where not known.

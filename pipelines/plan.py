@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from pipelines.assemble import Assembly, assemble
-from pipelines.builder import Facts, build_graph, mux_pads
+from pipelines.builder import build_graph, mux_pads
 from pipelines.bus import BusEvent, Inbox
 from pipelines.definition import Definition, TrackStage
+from pipelines.draft import Facts
 from pipelines.graph import Graph
 from pipelines.outcome import SourceCount
 from pipelines.outputs import prepare_outputs

@@ -11,7 +11,8 @@ from pydantic import Secret
 
 from pipelines.definition.document import Document
 from pipelines.definition.problems import KeyPath
-from pipelines.definition.stages import NodeStage, PropertyValue
+from pipelines.definition.stages import NodeStage
+from pipelines.definition.stages.types import PropertyValue
 from pipelines.definition.validation import did_you_mean
 
 PropertyType = Literal["string", "bool", "int", "float", "enum", "other"]

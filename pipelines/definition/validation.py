@@ -19,10 +19,10 @@ from pipelines.definition.runtime import Runtime
 from pipelines.definition.scalars import Scalar, resolve
 from pipelines.definition.sections import OneKey, Section
 from pipelines.definition.sources import Reconnect, Source
-from pipelines.definition.stages import DrawStage, InferStage, NodeStage, TrackStage
+from pipelines.definition.stages import STAGE_MODELS
 
 _ITEMS: dict[str, tuple[type[OneKey], ...]] = {
-    "stages": (InferStage, TrackStage, DrawStage, NodeStage),
+    "stages": STAGE_MODELS,
     "outputs": (FileOutput, EventsOutput, DisplayOutput, NullOutput),
 }
 _SECTIONS: dict[tuple[str, ...], type[Section]] = {

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from pipelines.branches import canvas_size, grid
-from pipelines.builder import Facts, build_graph, mux_pads, mux_size
+from pipelines.builder import build_graph, mux_pads, mux_size
 from pipelines.definition import Definition, definition_from_mapping
+from pipelines.draft import Facts
 from pipelines.render import as_text
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -1,0 +1,59 @@
+"""The infer stage."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pipelines.definition.fields import Auto, BatchSize, Boolean, FilePath, Integer, Number
+from pipelines.definition.sections import OneKey, option
+from pipelines.definition.stages.types import ByteValue, ClassFilter, Device, Labels, Model, Size, StageName, UniqueId
+
+
+class InferStage(OneKey):
+    """Run a model on every frame."""
+
+    KEY: ClassVar[str] = "infer"
+
+    name: StageName | None = option(None, description="Name of this stage; default: infer, infer-2 …")
+    model: Model = Field(description="Path of a model file, or a Python class as package.module:Class.")
+    task: Literal["detect"] = option("detect", description="What the model does.")
+    engine: Literal["auto", "onnx", "torch", "tensorrt", "ultralytics"] = option(
+        "auto", description="What runs the model; auto: by file type."
+    )
+    precision: Literal["auto", "fp32", "fp16"] = option(
+        "auto", description="auto: as the file was made, and fp16 for torch on a GPU."
+    )
+    weights: FilePath | None = option(None, description="State dict for a torch.nn.Module class of your own.")
+    trust: Boolean = option(
+        False, description="Load a pickled model, which can run any code when it is loaded: only from who you trust."
+    )
+    layout: Literal["auto", "yolov5", "yolov8", "yolov8-transposed", "yolox", "yolox-decoded", "end2end"] = option(
+        "auto", description="Layout of the model's output; auto: read from the model."
+    )
+    labels: Labels = option(
+        None, description="File with one class name per line, or the names; default: the model's own."
+    )
+    confidence: Number = option(0.25, ge=0, le=1, description="Objects below this confidence are left out.")
+    iou: Number = option(0.45, ge=0, le=1, description="Boxes of one class that overlap more are merged (NMS).")
+    interval: Integer = option(0, ge=0, description="Frames skipped between two inferences of a source.")
+    device: Device = option("auto", description="auto, cpu, cuda or cuda:N; only auto falls back.")
+    batch_size: Auto[BatchSize] = option("auto", description="Frames per inference; auto: the mux's batch.")
+    unique_id: UniqueId | None = option(None, description="Component id in the metadata; default: 1, 2 … by order.")
+    letterbox: Literal["auto", "center", "top-left", "stretch"] = option(
+        "auto", description="How a frame is fitted to the model's input; auto: by layout."
+    )
+    color: Literal["auto", "rgb", "bgr"] = option("auto", description="Channel order of the model's input.")
+    scale: Literal["auto", "0-1", "0-255"] = option("auto", description="Range of the model's input values.")
+    pad: Auto[ByteValue] = option("auto", description="Value of the letterbox border; auto: by layout.")
+    coordinates: Literal["auto", "pixel", "normalized"] = option("auto", description="Unit of the model's boxes.")
+    input_size: Auto[Size] = option(
+        "auto", description="Input of a model with free size: 640 or 640x384 (width x height)."
+    )
+    classes: tuple[ClassFilter, ...] | None = option(
+        None, min_length=1, description="Classes to keep, names or ids; default: all."
+    )
+    on_error: Literal["stop", "skip"] = option(
+        "stop", description="When the model fails on a frame: stop the run, or skip the frame and count it."
+    )

@@ -1,0 +1,25 @@
+"""Stages as nodes of the graph, one file per stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pipelines.definition import DrawStage, InferStage, NodeStage, Stage, TrackStage
+from pipelines.draft import Draft, Facts
+from pipelines.stages.draw import add_draw
+from pipelines.stages.infer import add_infer
+from pipelines.stages.node import add_node
+from pipelines.stages.track import add_track
+
+ADD: dict[type[Stage], Callable[[Draft, Any, str, Facts], None]] = {
+    InferStage: add_infer,
+    TrackStage: add_track,
+    DrawStage: add_draw,
+    NodeStage: add_node,
+}
+
+
+def add_stage(draft: Draft, stage: Stage, origin: str, facts: Facts) -> None:
+    """Add what a stage declares to the end of the chain. ``origin`` is its key in the definition."""
+    ADD[type(stage)](draft, stage, origin, facts)
