@@ -26,7 +26,7 @@ PROPERTIES = (
     Property("iou-threshold", float, 0.45, f"Overlap above which the lesser box of a class goes{LIVE}", 0, 1),
     Property("batch-size", "uint", 0, "Most frames per run of a model that takes any number on a GPU; 0: all"),
     Property("interval", "uint", 0, f"Frames skipped between two inferences of a source{LIVE}"),
-    Property("engine", str, "auto", "What runs the model: auto (by file type), onnx, torch, tensorrt, ultralytics"),
+    Property("engine", str, "auto", "What runs the model: auto (by file type), onnx, openvino, torch, tensorrt, ultralytics"),
     Property("device", str, "auto", "auto, cpu, cuda or cuda:N; only auto falls back to the CPU"),
     Property("precision", str, "auto", "auto, fp32 or fp16; auto: as the file was made, fp16 for torch on a GPU"),
     Property("weights", str, "", "State dict for a torch.nn.Module class of your own"),

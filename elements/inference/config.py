@@ -15,7 +15,7 @@ Coordinates = Literal["auto", "pixel", "normalized"]
 _Letterbox = Literal["auto", "center", "top-left", "stretch"]
 _Color = Literal["auto", "rgb", "bgr"]
 _Scale = Literal["auto", "0-1", "0-255"]
-_Engine = Literal["auto", "onnx", "torch", "tensorrt", "ultralytics"]
+_Engine = Literal["auto", "onnx", "openvino", "torch", "tensorrt", "ultralytics"]
 Precision = Literal["auto", "fp32", "fp16"]
 
 

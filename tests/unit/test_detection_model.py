@@ -1,6 +1,7 @@
 """Whole models from file to boxes: every layout, input type and batch, on pictures whose boxes are known."""
 
 import logging
+import sys
 
 import numpy as np
 import onnx
@@ -283,3 +284,9 @@ def test_open_model_by_suffix_and_class(tmp_path):
 def test_infer_before_load():
     with pytest.raises(RuntimeError, match=r"call load\(\) first"):
         DetectionModel(ModelConfig("m.onnx")).infer([])
+
+
+def test_openvino_that_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(ModelError, match=r"OpenVINO is not installed: pip install openvino, or gstorch\[openvino\]"):
+        loaded(save(finder("yolov8"), tmp_path / "m.onnx"), engine="openvino")

@@ -3,6 +3,7 @@
 | engine | files | runs on |
 |---|---|---|
 | ``onnx`` | ``.onnx`` | ONNX Runtime, NumPy arrays |
+| ``openvino`` | ``.xml``, ``.onnx`` (if asked for by name) | OpenVINO on the CPU, NumPy arrays |
 | ``torch`` | ``.pt``, ``.pth``, ``.torchscript``, ``.pt2``, or a class of your own | PyTorch, CPU or CUDA |
 | ``tensorrt`` | ``.engine``, ``.plan`` | TensorRT, CUDA |
 | ``ultralytics`` | ``.pt``, ``.engine`` (only if asked for by name: AGPL) | ultralytics' AutoBackend |
@@ -29,12 +30,14 @@ Forward = Callable[[TorchTensor], list[TorchTensor]]
 _OWN_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _CLASSES = {
     "onnx": "elements.inference.engines.onnx:OnnxEngine",
+    "openvino": "elements.inference.engines.openvino:OpenVinoEngine",
     "torch": "elements.inference.engines.torch:TorchEngine",
     "tensorrt": "elements.inference.engines.tensorrt:TensorRTEngine",
     "ultralytics": "elements.inference.engines.ultralytics:UltralyticsEngine",
 }
 _BY_SUFFIX = {
     ".onnx": "onnx",
+    ".xml": "openvino",
     ".pt": "torch",
     ".pth": "torch",
     ".torchscript": "torch",

@@ -19,7 +19,7 @@ class InferStage(OneKey):
     name: StageName | None = option(None, description="Name of this stage; default: infer, infer-2 …")
     model: Model = Field(description="Path of a model file, or a Python class as package.module:Class.")
     task: Literal["detect"] = option("detect", description="What the model does.")
-    engine: Literal["auto", "onnx", "torch", "tensorrt", "ultralytics"] = option(
+    engine: Literal["auto", "onnx", "openvino", "torch", "tensorrt", "ultralytics"] = option(
         "auto", description="What runs the model; auto: by file type."
     )
     precision: Literal["auto", "fp32", "fp16"] = option(
