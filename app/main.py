@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app import doctor, explain, models, run, schema, validate, version
+from app import compare, doctor, explain, models, run, schema, validate, version
 
 cli = typer.Typer(
     name="gstorch",
@@ -20,6 +20,7 @@ cli.command("explain")(explain.explain)
 cli.command("doctor")(doctor.doctor)
 cli.command("schema")(schema.schema)
 cli.command("version")(version.version)
+models.models.command("compare")(compare.compare)
 cli.add_typer(models.models)
 
 
