@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ _TEXT_SIZE, _TEXT_RISE = 10, 20  # DeepStream's label: Serif 10, white on black,
 
 @dataclass(slots=True)
 class _Look:
-    """What predicted objects of a track look like: the style of its first object, words and angle of its last.
+    """What predicted objects of a track look like: the style of its first object, the words of its last.
 
     Copies, because what the objects hold is changed downstream (scaled by a tiler, for example).
     """
@@ -30,7 +31,7 @@ class _Look:
     text: osd.TextParams
     label: str = ""
     words: str = ""
-    angle: float = 0.0
+    turns: bool = False
 
 
 class SourceObjects:
@@ -55,7 +56,8 @@ class SourceObjects:
 
         A frame counts as inferred if it says so or holds objects to track: a probe that adds objects cannot set the
         flag. Matched objects keep the detector's box, which is nearer to the picture than the filtered one of the
-        target; that one is in ``tracker_box``.
+        target; that one is in ``tracker_box``. Where it turns, sides and angle (degrees, -180 to 180) continue those
+        of the frames before: detectors name one outline now by these sides and angle, now by others.
         """
         mine = [o for o in frame.objects if self.class_ids is None or o.class_id in self.class_ids]
         if frame.infer_done or mine:
@@ -69,28 +71,31 @@ class SourceObjects:
         self._looks.clear()
 
     def _match(self, frame: FrameMeta, mine: list[ObjectMeta], time_s: float) -> None:
-        boxes = np.array([_corners(o.rect) for o in mine], np.float32).reshape(-1, 4)
+        boxes = np.array([(*_corners(o.rect), math.radians(o.rect.rotation_angle)) for o in mine], np.float32)
+        boxes = boxes.reshape(-1, 5)
         scores = np.array([o.confidence for o in mine], np.float32)
         class_ids = np.array([o.class_id for o in mine], np.int64)
-        usable = np.isfinite(boxes).all(axis=1) & (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
+        usable = np.isfinite(boxes).all(axis=1) & (boxes[:, 2:4] > boxes[:, :2]).all(axis=1)
         rows = np.flatnonzero(usable)
         boxes = np.clip(boxes[rows], -_LIMIT, _LIMIT)
         tracked = self.tracker.update(boxes, scores[rows], class_ids[rows], time_s)
 
         kept = set()
-        for row, new_id, box in zip(rows.tolist(), tracked.ids.tolist(), tracked.boxes, strict=True):
-            item = mine[row]
-            if new_id == UNCONFIRMED or not _clip(item.rect, frame):
+        for index, (row, new_id) in enumerate(zip(rows.tolist(), tracked.ids.tolist(), strict=True)):
+            item, turns = mine[row], bool(tracked.turns[index])
+            if new_id != UNCONFIRMED and turns:
+                _turn(item.rect, tracked.measured[index])
+            if new_id == UNCONFIRMED or not _clip(item.rect, frame, turns):
                 continue
             kept.add(id(item))
             item.object_id = new_id
             item.tracker_confidence = _TRACKER_CONFIDENCE
-            item.tracker_box = _left_top_size(box)
+            item.tracker_box = _left_top_size(tracked.boxes[index, :4])
             look = self._looks.get(new_id)
             if look is None:
                 look = _Look(item.class_id, item.unique_component_id, copy.copy(item.rect), copy.copy(item.text))
                 self._looks[new_id] = look
-            look.label, look.words, look.angle = item.label, item.text.display_text, item.rect.rotation_angle
+            look.label, look.words, look.turns = item.label, item.text.display_text, turns
             self._write_text(item)
         dropped = {id(item) for item in mine} - kept
         if dropped:
@@ -114,11 +119,11 @@ class SourceObjects:
                 label=look.label,
                 rect=copy.copy(look.rect),
                 text=copy.copy(look.text),
-                tracker_box=_left_top_size(box),
+                tracker_box=_left_top_size(box[:4]),
             )
-            item.rect.left, item.rect.top, item.rect.width, item.rect.height = item.tracker_box
-            item.rect.rotation_angle, item.text.display_text = look.angle, look.words
-            if _clip(item.rect, frame):
+            item.text.display_text = look.words
+            _turn(item.rect, box)
+            if _clip(item.rect, frame, look.turns):
                 self._write_text(item)
                 frame.objects.append(item)
 
@@ -145,17 +150,23 @@ def _left_top_size(box: FloatArray) -> tuple[float, float, float, float]:
     return left, top, right - left, bottom - top
 
 
-def _clip(rect: osd.Rect, frame: FrameMeta) -> bool:
+def _turn(rect: osd.Rect, box: FloatArray) -> None:
+    """Write a turned box (xyxy, radians)."""
+    rect.left, rect.top, rect.width, rect.height = _left_top_size(box[:4])
+    rect.rotation_angle = (math.degrees(box[4]) + 180) % 360 - 180
+
+
+def _clip(rect: osd.Rect, frame: FrameMeta, turns: bool) -> bool:
     """Clip the box to the frame; False if nothing of it is inside.
 
-    A turned box is left alone, since cutting it would move its centre.
+    A box that turns is left alone, since cutting it would move its centre.
     """
     left, top, right, bottom = _corners(rect)
     inside_left, inside_right = max(0.0, left), min(float(frame.pipeline_width), right)
     inside_top, inside_bottom = max(0.0, top), min(float(frame.pipeline_height), bottom)
     if inside_right <= inside_left or inside_bottom <= inside_top:
         return False
-    if not rect.rotation_angle:
+    if not turns:
         rect.left, rect.width = inside_left, inside_right - inside_left
         rect.top, rect.height = inside_top, inside_bottom - inside_top
     return True

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from trackers import ByteTrackTracker
-from trackers.utils.iou import IoU
 
 from elements.metadata.detections import FloatArray
 from elements.portable.tracking.config import TrackerConfig
+from elements.portable.tracking.rotation import TurnedBoxFilter, TurnedIoU
 
 UNCONFIRMED = 0
 
@@ -27,11 +27,13 @@ _MOTION_RATE = 10.0
 _LONGEST_GAP_S = 10.0  # after a longer silence nothing can be told about where a target went
 _SAME_TIME_S = 1e-6  # between frames of one timestamp: the library wants time to advance
 _STEP_BACK_S = 1e-3  # more than that is another recording
+_OVERLAP = TurnedIoU()
 
 
 @dataclass(slots=True)
 class Predicted:
-    """Active targets on a frame without detections: ``ids`` (N,) int64 and ``boxes`` (N, 4) float32 xyxy, unclipped."""
+    """Active targets on a frame without detections: ``ids`` (N,) int64 and ``boxes`` (N, 5) float32, turned boxes (xyxy
+    and radians), unclipped."""
 
     ids: NDArray[np.int64]
     boxes: FloatArray
@@ -39,11 +41,20 @@ class Predicted:
 
 @dataclass(slots=True)
 class Tracked:
-    """What became of N detections: ``ids`` (N,) int64, `UNCONFIRMED` for those without an active target, and the
-    filtered ``boxes`` (N, 4) float32 xyxy of their targets (the detection's own box where there is none)."""
+    """What became of N detections. Boxes are turned boxes: xyxy and radians.
+
+    Attributes:
+        ids: (N,) int64, `UNCONFIRMED` for those without an active target.
+        boxes: (N, 5) float32, filtered boxes of their targets (the detection's own where there is none).
+        measured: (N, 5) float32, the detections. For targets that turn, sides and angle are named so that they continue
+            the target's: the angle is continuous, over any number of turns.
+        turns: (N,) bool, targets that ever had an angle.
+    """
 
     ids: NDArray[np.int64]
     boxes: FloatArray
+    measured: FloatArray
+    turns: NDArray[np.bool_]
 
 
 class _Boxes:
@@ -83,13 +94,15 @@ class SourceTracker:
         """Associate the detections of an inferred frame.
 
         Args:
-            boxes: (N, 4) xyxy, finite, in pixels of one frame of reference for all calls.
+            boxes: (N, 5) turned boxes (xyxy, radians), finite, in pixels of one frame of reference for all calls.
             scores: (N,) 0 to 1.
             class_ids: (N,) integers.
             time_s: stream time in seconds. If it steps back or jumps far ahead, all targets end and new ids follow.
         """
         now, elapsed = self._advance(time_s)
-        tracked = Tracked(np.full(len(boxes), UNCONFIRMED, np.int64), boxes.astype(np.float32))
+        boxes = boxes.astype(np.float32)
+        ids, turns = np.full(len(boxes), UNCONFIRMED, np.int64), np.zeros(len(boxes), bool)
+        tracked = Tracked(ids, boxes.copy(), boxes.copy(), turns)
         groups = class_ids if self.config.check_class_match else np.zeros(len(boxes), np.int64)
         rows = np.flatnonzero(scores >= self.config.min_detector_confidence)
         for key in {*self._groups, *groups[rows].tolist()}:
@@ -109,10 +122,10 @@ class SourceTracker:
         """Where the targets seen on the last inferred frame are at ``time_s``. Changes nothing."""
         ahead = 0.0 if self._time is None else time_s - self._time
         if not 0 <= ahead <= self.config.shadow_seconds:
-            return Predicted(np.empty(0, np.int64), np.empty((0, 4), np.float32))
+            return Predicted(np.empty(0, np.int64), np.empty((0, 5), np.float32))
         found = [entry for group in self._groups.values() for entry in group.predict(ahead)]
         ids = np.array([i for i, _ in found], np.int64)
-        return Predicted(ids, np.array([box for _, box in found], np.float32).reshape(-1, 4))
+        return Predicted(ids, np.array([box for _, box in found], np.float32).reshape(-1, 5))
 
     def clear(self) -> None:
         """End all targets; ids go on counting."""
@@ -153,6 +166,8 @@ class _Group:
             track_activation_threshold=config.tentative_detector_confidence,
             high_conf_det_threshold=config.tentative_detector_confidence,
             minimum_iou_threshold=config.min_matching_score_4_iou,
+            state_estimator_class=TurnedBoxFilter,
+            iou=_OVERLAP,
         )
 
     @property
@@ -191,15 +206,17 @@ class _Group:
                 if theirs not in self.ids:
                     self.ids[theirs] = new_id()
                 tracked.ids[row] = self.ids[theirs]
-                tracked.boxes[row] = active[theirs].get_state_bbox()
+                state = active[theirs].state_estimator
+                tracked.boxes[row], tracked.measured[row] = state.state_to_bbox(), state.measured
+                tracked.turns[row] = state.turns
 
     def predict(self, ahead_s: float) -> list[tuple[int, NDArray[np.float64]]]:
         """(id, box) of the targets that the last inferred frame confirmed, ``ahead_s`` seconds later."""
         found = []
         for target in self.targets:
             if target.time_since_update == 0 and target.tracker_id in self.ids:
-                state = target.state_estimator.kf.state[:, 0]  # x1, y1, x2, y2 and their speeds per motion step
-                found.append((self.ids[target.tracker_id], state[:4] + state[4:8] * (ahead_s * _MOTION_RATE)))
+                state = target.state_estimator.kf.state[:, 0]  # x1, y1, x2, y2, angle and their speeds per motion step
+                found.append((self.ids[target.tracker_id], state[:5] + state[5:] * (ahead_s * _MOTION_RATE)))
         return found
 
     def _confirm_new(self, detections: _Boxes) -> None:
@@ -226,7 +243,7 @@ class _Group:
         new = [target for target in self.targets if target.age == 0]
         old = [target for target in self.targets if target.age > 0]
         if new and old:
-            overlaps = IoU().compute(_state_boxes(new), _state_boxes(old)).max(axis=1)
+            overlaps = _OVERLAP.compute(_state_boxes(new), _state_boxes(old)).max(axis=1)
             self._tracker.tracks = old + [
                 target
                 for target, overlap in zip(new, overlaps, strict=True)
