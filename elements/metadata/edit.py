@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,12 +45,14 @@ class Editor(Protocol):
 
     def meta_type(self, name: str) -> int: ...
     def attach_text(self, target: Any, meta_type: int, text: str) -> None: ...
-    def read_text(self, target: Any, meta_type: int) -> str | None: ...
+    def texts(self, target: Any, meta_types: Collection[int]) -> dict[int, str]: ...
     def classify(
         self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
     ) -> None: ...
     def set_detector_box(self, target: Any, left: float, top: float, width: float, height: float) -> None: ...
     def set_mask(self, target: Any, mask: FloatArray, threshold: float) -> None: ...
+    def mask(self, target: Any) -> tuple[FloatArray, float] | None: ...
+    def detector_box(self, target: Any) -> tuple[float, float, float, float] | None: ...
     def mark_inferred(self, target: Any) -> None: ...
     def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int: ...
 
@@ -70,7 +72,7 @@ def attach_json(target: Any, name: str, data: Any) -> None:
         EditError: see the module.
     """
     editor = editor_of(target)
-    editor.attach_text(target, editor.meta_type(_JSON_TYPE + name), json.dumps(data))
+    editor.attach_text(target, _json_type(editor, name), json.dumps(data))
 
 
 def read_json(target: Any, name: str) -> Any:
@@ -79,14 +81,36 @@ def read_json(target: Any, name: str) -> Any:
     Raises:
         EditError: see the module.
     """
-    editor = editor_of(target)
-    text = editor.read_text(target, editor.meta_type(_JSON_TYPE + name))
-    return None if text is None else json.loads(text)
+    return read_jsons(target, (name,)).get(name)
+
+
+def read_jsons(target: Any, names: Collection[str]) -> dict[str, Any]:
+    """What `attach_json` attached under these names, as far as there is something; in one pass, for the hot path.
+
+    Raises:
+        EditError: see the module.
+    """
+    return _jsons(editor_of(target), target, names)
+
+
+def find_jsons(target: Any, names: Collection[str]) -> dict[str, Any]:
+    """As `read_jsons`, but nothing where metadata cannot be edited, since nothing can be attached there either."""
+    editor = find_editor(target)
+    return {} if editor is None else _jsons(editor, target, names)
+
+
+def _jsons(editor: Editor, target: Any, names: Collection[str]) -> dict[str, Any]:
+    types = {_json_type(editor, name): name for name in names}
+    return {types[number]: json.loads(text) for number, text in editor.texts(target, types).items()}
 
 
 def json_meta_type(target: Any, name: str) -> int:
     """The user meta type of `attach_json`, for ``target.user_meta_items(…)``; ``get_user_data_json`` reads the data."""
-    return editor_of(target).meta_type(_JSON_TYPE + name)
+    return _json_type(editor_of(target), name)
+
+
+def _json_type(editor: Editor, name: str) -> int:
+    return editor.meta_type(_JSON_TYPE + name)
 
 
 def classify(
@@ -131,7 +155,9 @@ def remove_objects(frame_meta: Any, predicate: Callable[[Any], Any]) -> int:
 
 
 def set_mask(object_meta: Any, mask: FloatArray, threshold: float = 0.5) -> None:
-    """Give an object a mask: (H, W) float32 that covers its box; points above ``threshold`` belong to the object.
+    """Give an object a mask: (H, W) float32 stretched over its box and turned with it (see `elements.metadata.masks`).
+
+    Points above ``threshold`` belong to the object.
 
     The API's own ``mask_array`` keeps a bare pointer to NumPy's memory, which DeepStream then frees: a crash.
 
@@ -143,6 +169,15 @@ def set_mask(object_meta: Any, mask: FloatArray, threshold: float = 0.5) -> None
     if mask.ndim != 2 or not mask.size:
         raise ValueError(f"a mask has shape (height, width), none of them 0, not {mask.shape}")
     editor_of(object_meta).set_mask(object_meta, mask, threshold)
+
+
+def mask_of(object_meta: Any) -> tuple[FloatArray, float] | None:
+    """The object's mask as in `set_mask`, not to be written to, and its threshold; ``None`` if there is none.
+
+    The API's own ``mask_array`` crashes on DeepStream where there is no mask.
+    """
+    editor = find_editor(object_meta)
+    return None if editor is None else editor.mask(object_meta)
 
 
 def editor_of(handle: Any) -> Editor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,9 @@ class PlainEditor:
         user[:] = [meta for meta in user if meta.meta_type != meta_type]
         user.append(UserMeta(meta_type, text))
 
-    def read_text(self, target: Any, meta_type: int) -> str | None:
-        """What `attach_text` stored, or None."""
-        return next((meta.data for meta in target._meta.user if meta.meta_type == meta_type), None)
+    def texts(self, target: Any, meta_types: Collection[int]) -> dict[int, str]:
+        """What `attach_text` stored, by type, as far as there is something."""
+        return {meta.meta_type: meta.data for meta in target._meta.user if meta.meta_type in meta_types}
 
     def classify(
         self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
@@ -45,10 +45,20 @@ class PlainEditor:
         """The detector's box, which nvtracker reads."""
         target._meta.detector_box = (left, top, width, height)
 
+    def detector_box(self, target: Any) -> tuple[float, float, float, float] | None:
+        """Left, top, width and height of the detector's box; None if no detector wrote one."""
+        box: tuple[float, float, float, float] = target._meta.detector_box
+        return box if any(box) else None
+
     def set_mask(self, target: Any, mask: FloatArray, threshold: float) -> None:
         """A copy of ``mask``."""
         params = target.mask_params
         params.mask_array, params.threshold = np.array(mask, np.float32, order="C"), threshold
+
+    def mask(self, target: Any) -> tuple[FloatArray, float] | None:
+        """The mask and its threshold, if there is one. Masks are never written to, so it is no copy."""
+        mask = target._meta.mask
+        return (mask.mask_array, mask.threshold) if mask.mask_array.size else None
 
     def mark_inferred(self, target: Any) -> None:
         """Note that a model looked at the frame."""

@@ -6,16 +6,19 @@ What is written on each object is what nvinfer leaves there, so that nvtracker, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from elements.metadata.detections import Detections, FloatArray
-from elements.metadata.edit import Editor, find_editor
+from elements.metadata.detections import Detections, FloatArray, mask_windows
+from elements.metadata.edit import Editor, attach_json, find_editor
+from elements.metadata.masks import THRESHOLD, mask_over_box
 from elements.metadata.placement import Placement
 
+KEYPOINTS = "keypoints"  # JSON of an object: [[x, y, score], …] in mux-frame pixels
+EMBEDDING = "embedding"  # JSON of an object: [number, …]
 UNTRACKED_OBJECT_ID = 2**64 - 1
 LABEL_BYTES = 127  # MAX_LABEL_SIZE of nvdsmeta.h less the terminator; the native setter does not check
 BORDER_WIDTH = 3
@@ -37,8 +40,9 @@ def write_detections(
     Args:
         batch_meta: pyservicemaker BatchMetadata, which makes the objects.
         frame_meta: FrameMetadata that gets them.
-        detections: boxes in source-frame pixels; ``angles`` in radians become degrees, ``masks`` are cut to the boxes,
-            ``attributes`` become classifier labels (see `_classify`).
+        detections: boxes in source-frame pixels; ``angles`` in radians become degrees, ``masks`` grids over the boxes
+            (see `masks`), ``attributes`` classifier labels (see `_classify`), ``keypoints`` (in the same pixels as the
+            boxes of the metadata) and ``embeddings`` JSON of these names.
         placement: where the source picture lies in the frame that the metadata speaks of.
         names: class names by number; a number beyond them serves as its own name.
         component_id: ``unique_component_id`` of the objects.
@@ -51,6 +55,7 @@ def write_detections(
     scores, class_ids = detections.scores.tolist(), detections.class_ids.tolist()
     angles = detections.angles.tolist() if detections.angles is not None else [0.0] * len(boxes)
     tracks = detections.track_ids.tolist() if detections.track_ids is not None else [-1] * len(boxes)
+    keypoints = _keypoints_in_mux(detections, placement)
     for row, (x1, y1, x2, y2) in enumerate(boxes):
         class_id, track = class_ids[row], tracks[row]
         label = short_label(names[class_id] if class_id < len(names) else str(class_id))
@@ -75,6 +80,10 @@ def write_detections(
                 _write_mask(editor, object_meta, detections, row)
             if detections.attributes is not None:
                 _classify(editor, object_meta, detections.attributes[row], component_id)
+            if keypoints is not None:
+                _write_json(object_meta, KEYPOINTS, _without_padding(keypoints[row]))
+            if detections.embeddings is not None:
+                _write_json(object_meta, EMBEDDING, numbers(detections.embeddings[row], 6))
         frame_meta.append(object_meta)
 
 
@@ -87,24 +96,60 @@ def short_label(label: str) -> str:
     return label.encode()[:LABEL_BYTES].decode(errors="ignore")
 
 
+def numbers(values: Iterable[float], digits: int) -> list[float | None]:
+    """Floats rounded for JSON, which knows neither NaN nor infinity: ``None`` instead.
+
+    >>> numbers([1.23456, math.nan], 2)
+    [1.23, None]
+    """
+    return [round(float(value), digits) if math.isfinite(value) else None for value in values]
+
+
 def _write_mask(editor: Editor, object_meta: Any, detections: Detections, row: int) -> None:
-    """The part of the mask that the box covers. A box outside of the picture gets none."""
+    """The object's mask as a grid over its box. A box outside of the picture has none."""
     assert detections.masks is not None
     mask = detections.masks[row]
-    height, width = mask.shape
-    x1, y1, x2, y2 = np.clip(np.round(detections.boxes[row]), 0, (width, height, width, height)).astype(int)
-    part: FloatArray = mask[y1:y2, x1:x2].astype(np.float32)
-    if part.size:
-        editor.set_mask(object_meta, part, 0.5)
+    x1, y1, x2, y2 = box = detections.boxes[row].tolist()
+    if not mask.size or x2 <= x1 or y2 <= y1:
+        return
+    angle = float(detections.angles[row]) if detections.angles is not None else 0.0
+    ((left, top, _, _),) = mask_windows(box, None if not angle else [angle]).tolist()
+    editor.set_mask(object_meta, mask_over_box(mask, (left, top), box, angle), THRESHOLD)
+
+
+def _keypoints_in_mux(detections: Detections, placement: Placement) -> FloatArray | None:
+    """(N, K, 3) x, y in mux-frame pixels, score."""
+    if detections.keypoints is None:
+        return None
+    points = np.array(detections.keypoints, np.float32)
+    points[..., :2] = placement.points_to_mux(points[..., :2])
+    return points
+
+
+def _without_padding(points: FloatArray) -> list[list[float | None]]:
+    """Points as lists, without those at the end that are only there because other objects have more."""
+    there = np.flatnonzero(~np.isnan(points).any(axis=1))
+    return [numbers(point, 4) for point in points[: there[-1] + 1 if there.size else 0]]
+
+
+def _write_json(object_meta: Any, name: str, values: list[Any]) -> None:
+    """Nothing where the object has none, as one from another model."""
+    if any(value is not None for value in values):
+        attach_json(object_meta, name, values)
 
 
 def _classify(editor: Editor, object_meta: Any, attributes: Mapping[str, Any], component_id: int) -> None:
     """Each attribute as the label of a classifier of that name.
 
     A value is the label, or a mapping with ``label`` and optionally ``class_id`` and ``probability``.
+
+    Raises:
+        ValueError: for a mapping without label.
     """
     for classifier, value in attributes.items():
         given = value if isinstance(value, Mapping) else {"label": value}
+        if "label" not in given:
+            raise ValueError(f"attribute {classifier!r} is {value!r}: a label or a mapping with 'label' is needed")
         class_id, probability = int(given.get("class_id", 0)), float(given.get("probability", 1.0))
         editor.classify(object_meta, classifier, str(given["label"]), class_id, probability, component_id)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -19,23 +19,28 @@ _USER_METAS = {
     layout.OBJECT_META: layout.ObjectMeta,
 }
 
+_FLOAT = ctypes.sizeof(ctypes.c_float)
+
 
 class NvdsEditor:
     """Edits batches of DeepStream. What DeepStream frees is allocated by GLib."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
+        self._meta_types: dict[str, int] = {}
 
     # --- user metadata ------------------------------------------------------------------------------------------------
 
     def meta_type(self, name: str) -> int:
         """The registered number of a user meta type."""
-        return self._library.user_meta_type(name)
+        if name not in self._meta_types:
+            self._meta_types[name] = self._library.user_meta_type(name)
+        return self._meta_types[name]
 
     def attach_text(self, target: Any, meta_type: int, text: str) -> None:
         """User metadata with ``text`` on a batch, frame or object; what it had of this type goes."""
         address = struct_of(target)
-        old_ones = self._user_metas(address, meta_type)
+        old_ones = [user for user in self._user_metas(address) if _meta_type(user) == meta_type]
         base = layout.BaseMeta.from_address(address)
         for old in old_ones:
             self._library.remove_user[base.meta_type](address, old)
@@ -47,18 +52,17 @@ class NvdsEditor:
         user.base.release_func = self._library.callbacks.release
         self._library.add_user[base.meta_type](address, added)
 
-    def read_text(self, target: Any, meta_type: int) -> str | None:
-        """What `attach_text` stored, or None."""
-        for found in self._user_metas(struct_of(target), meta_type):
-            return ctypes.string_at(layout.UserMeta.from_address(found).user_meta_data).decode()
-        return None
+    def texts(self, target: Any, meta_types: Collection[int]) -> dict[int, str]:
+        """What `attach_text` stored, by type, as far as there is something."""
+        address = struct_of(target)
+        found = self._user_metas(address)
+        return {kind: _text(user) for user in found if (kind := _meta_type(user)) in meta_types}
 
-    def _user_metas(self, address: int, meta_type: int) -> list[int]:
-        kind = layout.BaseMeta.from_address(address).meta_type
+    def _user_metas(self, address: int) -> list[int]:
+        kind = _meta_type(address)
         if kind not in _USER_METAS:
             raise TypeError("only a batch, a frame or an object can have user metadata")
-        found = list(layout.list_items(_USER_METAS[kind].from_address(address).user_metas))
-        return [user for user in found if layout.BaseMeta.from_address(user).meta_type == meta_type]
+        return list(layout.list_items(_USER_METAS[kind].from_address(address).user_metas))
 
     # --- objects ------------------------------------------------------------------------------------------------------
 
@@ -85,6 +89,12 @@ class NvdsEditor:
         """The detector's box, which nvtracker reads."""
         layout.ObjectMeta.from_address(struct_of(target)).detector_box = layout.Box(left, top, width, height)
 
+    def detector_box(self, target: Any) -> tuple[float, float, float, float] | None:
+        """Left, top, width and height of the detector's box; None if no detector wrote one."""
+        box = layout.ObjectMeta.from_address(struct_of(target)).detector_box
+        values = (box.left, box.top, box.width, box.height)
+        return values if any(values) else None
+
     def set_mask(self, target: Any, mask: FloatArray, threshold: float) -> None:
         """A copy of ``mask`` in memory that DeepStream frees; the object's previous mask is freed."""
         params = layout.ObjectMeta.from_address(struct_of(target)).mask
@@ -95,6 +105,15 @@ class NvdsEditor:
         ctypes.memmove(params.data, packed.ctypes.data, packed.nbytes)
         params.size, params.threshold = packed.nbytes, threshold
         params.height, params.width = packed.shape
+
+    def mask(self, target: Any) -> tuple[FloatArray, float] | None:
+        """A copy of the mask, and its threshold, if there is one."""
+        params = layout.ObjectMeta.from_address(struct_of(target)).mask
+        count = params.width * params.height
+        if not params.data or not count or params.size < count * _FLOAT:
+            return None
+        values = np.frombuffer(ctypes.string_at(params.data, count * _FLOAT), np.float32)
+        return values.reshape(params.height, params.width), params.threshold
 
     # --- frames -------------------------------------------------------------------------------------------------------
 
@@ -115,3 +134,11 @@ class NvdsEditor:
         for address in doomed:
             self._library.remove_object(frame, address)
         return len(doomed)
+
+
+def _meta_type(address: int) -> int:
+    return int(layout.BaseMeta.from_address(address).meta_type)
+
+
+def _text(user: int) -> str:
+    return ctypes.string_at(layout.UserMeta.from_address(user).user_meta_data).decode()
