@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import logging
 import weakref
 from collections.abc import Sequence
@@ -37,7 +38,8 @@ log = logging.getLogger("gstorch.pyinfer")
 FACTORY = "pyinfer"
 # A model of one's own may call sys.exit(), which on a streaming thread would end nothing but the thread.
 _ANY = (Exception, SystemExit)
-_instances: weakref.WeakSet[PyInfer] = weakref.WeakSet()
+_instances: weakref.WeakValueDictionary[int, PyInfer] = weakref.WeakValueDictionary()  # in the order they were made
+_serial = itertools.count()
 _LIVE = {"confidence-threshold": "confidence", "iou-threshold": "iou"}  # property -> attribute of the model
 
 
@@ -53,7 +55,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
     def __init__(self) -> None:
         super().__init__()
         keep_floating(self)
-        _instances.add(self)
+        _instances[next(_serial)] = self
         self.init_properties()
         self.set_in_place(True)
         self._model: Model | None = None
@@ -181,8 +183,8 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
 
 
 def top_level_of(name: str) -> Gst.Pipeline | None:
-    """The pipeline that holds the inference element of that name in this process, ``None`` if there is none."""
-    for element in _instances:
+    """The pipeline that holds the newest inference element of that name in this process, ``None`` if there is none."""
+    for element in reversed(list(_instances.values())):
         top: Gst.Object = element
         while top.get_parent() is not None:
             top = top.get_parent()
