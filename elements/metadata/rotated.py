@@ -1,4 +1,4 @@
-"""Rotated boxes: their corners and how much they overlap.
+"""Rotated boxes: their corners, their names, and how much they overlap.
 
 A rotated box is an unrotated rectangle (xyxy) and the angle by which it is turned about its centre, in radians,
 positive clockwise on the screen (y points down). Its outline does not change if the angle changes by pi.
@@ -6,10 +6,13 @@ positive clockwise on the screen (y points down). Its outline does not change if
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _EDGES = 4
+_ANGLE_SCALE, _SIZE_SCALE = 0.3, 0.2  # radians, and logarithm of size, that count the same in `same_outline`
 _PIECES = 4  # an edge crosses the two vertical and the two horizontal lines of a rectangle at most once each
 
 
@@ -66,6 +69,43 @@ def rotated_iou(
     return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
 
 
+def same_outline(box: ArrayLike, like: ArrayLike) -> NDArray[np.float64]:
+    """The name of a rotated box that is nearest to ``like``.
+
+    The same outline has many names: half a turn changes nothing, and a quarter turn with width and height exchanged
+    neither. Detectors switch between them, for example where their range of angles ends. The sides decide for long
+    boxes, the angle for those that are nearly square.
+
+    >>> same_outline([0, 0, 4, 2, 0.1], [1, -1, 3, 3, 0.1 + np.pi / 2]).round(4).tolist()
+    [1.0, -1.0, 3.0, 3.0, 1.6708]
+
+    Args:
+        box: (5,) x1, y1, x2, y2, angle.
+        like: (5,), as ``box``; the angle may be any number of turns.
+
+    Returns:
+        (5,) another name of ``box``.
+    """
+    x1, y1, x2, y2, angle = np.asarray(box, np.float64).tolist()
+    left, top, right, bottom, wanted = np.asarray(like, np.float64).tolist()
+    width, height, sides = x2 - x1, y2 - y1, (right - left, bottom - top)
+    as_is = angle + math.pi * round((wanted - angle) / math.pi)
+    exchanged = angle + math.pi / 2 + math.pi * round((wanted - angle - math.pi / 2) / math.pi)
+    if _distance((width, height), as_is, sides, wanted) <= _distance((height, width), exchanged, sides, wanted):
+        return np.array([x1, y1, x2, y2, as_is])
+    x, y = (x1 + x2) / 2, (y1 + y2) / 2
+    return np.array([x - height / 2, y - width / 2, x + height / 2, y + width / 2, exchanged])
+
+
+def degrees(angle: float) -> float:
+    """Radians, any number of turns, to degrees from -180 (included) to 180.
+
+    >>> degrees(3 * np.pi)
+    -180.0
+    """
+    return (math.degrees(angle) + 180) % 360 - 180
+
+
 def _shared_area(
     boxes: NDArray[np.float64],
     angles: NDArray[np.float64],
@@ -114,3 +154,8 @@ def _bounds_touch(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.
 def _area(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     area: NDArray[np.float64] = np.abs((boxes[:, 2:] - boxes[:, :2]).prod(axis=1))
     return area
+
+
+def _distance(sides: tuple[float, float], angle: float, wanted_sides: tuple[float, float], wanted: float) -> float:
+    change = [math.log(max(a, 1e-3) / max(b, 1e-3)) / _SIZE_SCALE for a, b in zip(sides, wanted_sides, strict=True)]
+    return math.hypot(*change, (angle - wanted) / _ANGLE_SCALE)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from elements.metadata.rotated import rotated_iou
+from elements.metadata.rotated import rotated_iou, same_outline
 from elements.portable.meta import PREDICTED_CONFIDENCE, FrameMeta, ObjectMeta
 from elements.portable.tracking.config import TrackerConfig
 from elements.portable.tracking.objects import SourceObjects
-from elements.portable.tracking.rotation import TurnedIoU, same_outline
+from elements.portable.tracking.rotation import TurnedIoU
 from elements.portable.tracking.tracker import SourceTracker
 
 CENTRE = (320.0, 180.0)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elements.metadata.detections import FloatArray
+from elements.metadata.rotated import degrees
 from elements.portable import osd
 from elements.portable.meta import PREDICTED_CONFIDENCE, FrameMeta, ObjectMeta
 from elements.portable.tracking.tracker import UNCONFIRMED, SourceTracker
@@ -153,7 +154,7 @@ def _left_top_size(box: FloatArray) -> tuple[float, float, float, float]:
 def _turn(rect: osd.Rect, box: FloatArray) -> None:
     """Write a turned box (xyxy, radians)."""
     rect.left, rect.top, rect.width, rect.height = _left_top_size(box[:4])
-    rect.rotation_angle = (math.degrees(box[4]) + 180) % 360 - 180
+    rect.rotation_angle = degrees(float(box[4]))
 
 
 def _clip(rect: osd.Rect, frame: FrameMeta, turns: bool) -> bool:

@@ -15,14 +15,13 @@ from trackers.utils.kalman_filter import KalmanFilter
 from trackers.utils.motion_models import init_constant_velocity_filter
 from trackers.utils.state_representations import BaseStateEstimator
 
-from elements.metadata.rotated import rotated_iou
+from elements.metadata.rotated import rotated_iou, same_outline
 
 ANGLE = 4  # column of a turned box, and row of the filter's state
 RATE = 9  # row of the state: radians per step
 _ANGLE_VARIANCE = math.radians(3) ** 2  # of one detection
 _RATE_VARIANCE = 0.25  # of a target just started: half a radian per step
 _RATE_DRIFT = 0.001  # by which a step may change the rate
-_ANGLE_SCALE, _SIZE_SCALE = 0.3, 0.2  # radians, and logarithm of size, that count the same in `same_outline`
 
 
 class TurnedBoxFilter(BaseStateEstimator):
@@ -87,36 +86,3 @@ class TurnedIoU(BaseIoU):
         else:
             overlap = IoU().compute(boxes_1[:, :4], boxes_2[:, :4])
         return overlap
-
-
-def same_outline(box: NDArray[np.floating], like: NDArray[np.floating]) -> NDArray[np.float64]:
-    """The name of a turned box that is nearest to ``like``.
-
-    The same outline has many names: half a turn changes nothing, and a quarter turn with width and height exchanged
-    neither. Detectors switch between them, for example where their range of angles ends. The sides decide for long
-    boxes, the angle for those that are nearly square.
-
-    >>> same_outline(np.array([0, 0, 4, 2, 0.1]), np.array([1, -1, 3, 3, 0.1 + np.pi / 2])).round(4).tolist()
-    [1.0, -1.0, 3.0, 3.0, 1.6708]
-
-    Args:
-        box: (5,) turned box.
-        like: (5,) turned box; its angle may be any number of turns.
-
-    Returns:
-        (5,) turned box of the outline of ``box``.
-    """
-    x1, y1, x2, y2, angle = (float(value) for value in box)
-    width, height, wanted = x2 - x1, y2 - y1, float(like[ANGLE])
-    as_is = angle + math.pi * round((wanted - angle) / math.pi)
-    exchanged = angle + math.pi / 2 + math.pi * round((wanted - angle - math.pi / 2) / math.pi)
-    sides = float(like[2] - like[0]), float(like[3] - like[1])
-    if _distance((width, height), as_is, sides, wanted) <= _distance((height, width), exchanged, sides, wanted):
-        return np.array([x1, y1, x2, y2, as_is])
-    x, y = (x1 + x2) / 2, (y1 + y2) / 2
-    return np.array([x - height / 2, y - width / 2, x + height / 2, y + width / 2, exchanged])
-
-
-def _distance(sides: tuple[float, float], angle: float, wanted_sides: tuple[float, float], wanted: float) -> float:
-    change = [math.log(max(a, 1e-3) / max(b, 1e-3)) / _SIZE_SCALE for a, b in zip(sides, wanted_sides, strict=True)]
-    return math.hypot(*change, (angle - wanted) / _ANGLE_SCALE)
