@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from elements.base import ElementError, Gst
-from elements.inference.frame import ArrayFrame, Frame, Image
+from elements.inference.crops import scaled_region
+from elements.inference.frame import ArrayFrame, Frame, Image, Region
 from elements.metadata.placement import Placement
 from elements.portable import frames as portable
 from elements.portable.carrier import batch_of
@@ -38,10 +40,11 @@ class FrameReader:
     Args:
         element: the element; its pipeline has the stream mux.
         api: the pyservicemaker module in use.
+        names: of the sources, by id.
     """
 
-    def __init__(self, element: Gst.Element, api: Any) -> None:
-        self._element, self._api = element, api
+    def __init__(self, element: Gst.Element, api: Any, names: Sequence[str] = ()) -> None:
+        self._element, self._api, self._names = element, api, names
 
     def frames_of(self, buffer: Gst.Buffer) -> list[BatchFrame]:
         """The frames of ``buffer``. They are valid until the element passes it on.
@@ -50,10 +53,10 @@ class FrameReader:
             ElementError: if the buffer carries no batch.
         """
         if batch_of(buffer) is not None:
-            return list(portable.frames_of(buffer))
+            return list(portable.frames_of(buffer, self._names))
         surfaces = self._api.Buffer(buffer)
         frames: list[BatchFrame] = [
-            ExtractedFrame(surfaces, meta, self._padded) for meta in surfaces.batch_meta.frame_items
+            ExtractedFrame(surfaces, meta, self._padded, self._names) for meta in surfaces.batch_meta.frame_items
         ]
         if not frames:
             raise ElementError(_NO_BATCH)
@@ -80,7 +83,7 @@ class FrameReader:
 class ExtractedFrame:
     """A frame of DeepStream's batch: metadata copied, the picture borrowed from the buffer when it is asked for."""
 
-    def __init__(self, buffer: Any, meta: Any, padded: bool) -> None:
+    def __init__(self, buffer: Any, meta: Any, padded: bool, names: Sequence[str] = ()) -> None:
         self._buffer, self._padded = buffer, padded
         self.batch_id: int = meta.batch_id
         self.width: int = meta.source_width
@@ -88,6 +91,8 @@ class ExtractedFrame:
         self.source_id: int = meta.source_id
         self.frame_number: int = meta.frame_number
         self.pts: int = meta.buffer_pts
+        self.utc_ns: int = meta.ntp_timestamp
+        self.source = names[self.source_id] if self.source_id < len(names) else ""
 
     @cached_property
     def _surface(self) -> Any:
@@ -110,25 +115,35 @@ class ExtractedFrame:
         height, width = self._surface.shape[:2]
         return Placement.of((self.width, self.height), (width, height), self._padded)
 
-    @cached_property
+    @property
+    def in_gpu_memory(self) -> bool:
+        """Whether the picture can only be had through torch."""
+        return bool(self._surface.device_type != _HOST)
+
+    @property
     def tensor(self) -> Any:
         """The source's picture as a torch tensor, no copy; ``None`` in host memory, or where torch is not in use."""
         torch = sys.modules.get("torch")
-        if torch is None or self._surface.device_type == _HOST:
-            return None
-        return torch.from_dlpack(self._surface)[self._active]
+        return None if torch is None or not self.in_gpu_memory else self._tensor
 
-    def resized(self, width: int, height: int, out: Image | None = None) -> Image:
+    @cached_property
+    def _tensor(self) -> Any:
+        return sys.modules["torch"].from_dlpack(self._surface)[self._active]
+
+    def resized(self, width: int, height: int, out: Image | None = None, region: Region | None = None) -> Image:
         """See `elements.inference.frame.Frame.resized`; for frames in host memory.
 
         Raises:
             ElementError: if the frame is in GPU memory.
         """
-        if self._surface.device_type != _HOST:
+        if self.in_gpu_memory:
             raise ElementError(
                 "the frame is in GPU memory, and the model's engine reads host memory; use an engine for device cuda"
             )
         picture: Image = np.asarray(np.from_dlpack(self._surface), np.uint8)[self._active]  # no copy
+        if region is not None:
+            x1, y1, x2, y2 = scaled_region(region, (self.width, self.height), (picture.shape[1], picture.shape[0]))
+            picture = picture[y1:y2, x1:x2]
         return ArrayFrame(picture).resized(width, height, out)
 
     @property

@@ -9,23 +9,52 @@ import numpy as np
 from elements.metadata.detections import Detections
 
 
-def checked_answer(found: Any, count: int) -> tuple[list[Detections], int]:
+def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[list[Detections], int]:
     """The answer of ``Model.infer`` for ``count`` frames without rows that are not finite numbers.
+
+    Args:
+        found: the answer.
+        count: number of frames.
+        who: the function that gave it, for messages.
 
     Returns:
         One `Detections` per frame, and how many rows were left out.
 
     Raises:
-        TypeError: if it is not one `Detections` for each frame.
-        ValueError: if it has class numbers below 0.
+        TypeError: if it is not one `Detections` for each frame, or holds something else than arrays.
+        ValueError: if it has class numbers below 0, or an array of the wrong shape.
     """
     if not isinstance(found, list | tuple) or len(found) != count or not all(isinstance(f, Detections) for f in found):
-        raise TypeError(f"infer() must return a list of one Detections per frame ({count}), not {_shape(found)}")
+        raise TypeError(f"{who}() must return a list of one Detections per frame ({count}), not {_shape(found)}")
+    for detections in found:
+        _check_arrays(detections, who)
     answer = [_finite(detections) for detections in found]
     for detections in answer:
         if (detections.class_ids < 0).any():
-            raise ValueError(f"infer() returned class_ids below 0: {detections.class_ids.min()}")
+            raise ValueError(f"{who}() returned class_ids below 0: {detections.class_ids.min()}")
     return answer, sum(map(len, found)) - sum(map(len, answer))
+
+
+_SHAPES: dict[str, tuple[int | None, ...]] = {
+    "boxes": (4,), "scores": (), "class_ids": (), "angles": (), "keypoints": (None, 3), "embeddings": (None,),
+    "track_ids": (),
+}  # behind the number of objects; None: any size  # fmt: skip
+
+
+def _check_arrays(detections: Detections, who: str) -> None:
+    """Arrays may have been exchanged after the `Detections` were made, and some are not looked at then."""
+    rows = len(detections.boxes)
+    for name, expected in _SHAPES.items():
+        value = getattr(detections, name)
+        if value is None and name not in ("boxes", "scores", "class_ids"):
+            continue
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub":
+            what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+            raise TypeError(f"{who}() returned {what} as {name}: an array of numbers is needed")
+        shape = (rows, *expected)
+        if len(value.shape) != len(shape) or any(b not in (None, a) for a, b in zip(value.shape, shape, strict=True)):
+            wanted = ", ".join("n" if size is None else str(size) for size in shape)
+            raise ValueError(f"{who}() returned {name} of shape {value.shape}: ({wanted}) is needed for {rows} objects")
 
 
 def _finite(detections: Detections) -> Detections:

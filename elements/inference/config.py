@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args, get_type_hints
 
 from elements.inference.errors import ModelError
@@ -42,6 +42,8 @@ class ModelConfig:
         precision: ``auto``, ``fp32`` or ``fp16``; ``auto``: as the file was made, and fp16 for torch on a GPU.
         weights: file with the weights (a state dict) for a ``torch.nn.Module`` class of your own.
         trust: load a pickled file, which can run any code when it is loaded.
+        params: parameters of a class of your own, or of ``postprocess``, by name.
+        postprocess: ``package.module:function`` that reads the outputs in place of a layout's decoder.
 
     Raises:
         ModelError: if a value is out of its range.
@@ -65,6 +67,8 @@ class ModelConfig:
     precision: Precision = "auto"
     weights: str | None = None
     trust: bool = False
+    params: Mapping[str, Any] = field(default_factory=dict)
+    postprocess: str | None = None
 
     def __post_init__(self) -> None:
         for key in ("confidence", "iou"):
@@ -76,6 +80,8 @@ class ModelConfig:
                 raise ModelError(f"{key}: '{getattr(self, key)}' is not one of {', '.join(allowed)}")
         if not isinstance(self.trust, bool):
             raise ModelError(f"trust: '{self.trust}' is neither true nor false")
+        if not isinstance(self.params, Mapping) or not all(isinstance(key, str) for key in self.params):
+            raise ModelError(f"params: '{self.params}' is no mapping of names to values")
         if self.pad is not None and not 0 <= self.pad <= 255:
             raise ModelError(f"pad: {self.pad} is not between 0 and 255")
         if self.input_size is not None and min(self.input_size) < 32:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Image = NDArray[np.uint8]
+Region = tuple[float, float, float, float]
 
 
 class Frame(Protocol):
@@ -21,6 +22,9 @@ class Frame(Protocol):
         source_id: which source it comes from.
         frame_number: 0-based, per source.
         pts: presentation time in nanoseconds.
+
+    A frame of a pipeline also has ``source``, the source's name (empty if it has none), and ``utc_ns``, when it was
+    taken (nanoseconds since 1970, 0 if nobody knows).
 
     A frame whose pixels are on a GPU also has ``tensor``: the picture as a (h, w, 3) uint8 RGB torch tensor on that
     GPU, whose rows may be padded and whose size may differ from ``width`` x ``height`` if it was scaled on the way.
@@ -38,11 +42,13 @@ class Frame(Protocol):
     @property
     def pts(self) -> int: ...
 
-    def resized(self, width: int, height: int, out: Image | None = None) -> Image:
-        """The whole picture scaled to ``width`` x ``height``: (height, width, 3) uint8 RGB, bilinear.
+    def resized(self, width: int, height: int, out: Image | None = None, region: Region | None = None) -> Image:
+        """The picture scaled to ``width`` x ``height``: (height, width, 3) uint8 RGB, bilinear.
 
         Edges map to edges (pixel ``i`` covers ``[i, i + 1)``), so a box scales by the plain ratio of the sizes.
-        ``out`` may be a view with padded rows; where it is given, it is filled and returned.
+        ``out`` may be a view with padded rows; where it is given, it is filled and returned. Without it the result may
+        be a read-only view of the picture. ``region`` is a part of the picture, (x1, y1, x2, y2) in its pixels and
+        inside of it; default: all.
         """
         ...
 
@@ -59,6 +65,8 @@ class ArrayFrame:
     source_id: int = 0
     frame_number: int = 0
     pts: int = 0
+    source: str = ""
+    utc_ns: int = 0
 
     @property
     def width(self) -> int:
@@ -68,9 +76,10 @@ class ArrayFrame:
     def height(self) -> int:
         return int(self.pixels.shape[0])
 
-    def resized(self, width: int, height: int, out: Image | None = None) -> Image:
-        """See `Frame.resized`."""
+    def resized(self, width: int, height: int, out: Image | None = None, region: Region | None = None) -> Image:
+        """See `Frame.resized`. A region is rounded to whole pixels."""
         if out is None:
             out = np.empty((height, width, 3), np.uint8)
-        cv2.resize(self.pixels, (width, height), dst=out, interpolation=cv2.INTER_LINEAR)
+        x1, y1, x2, y2 = (0, 0, self.width, self.height) if region is None else (round(edge) for edge in region)
+        cv2.resize(self.pixels[y1:y2, x1:x2], (width, height), dst=out, interpolation=cv2.INTER_LINEAR)
         return out

@@ -58,8 +58,8 @@ def load_model(config: ModelConfig) -> LoadedModel:
     task = metadata.get("task", "detect")
     if task != "detect":
         raise ModelError(f"its metadata says task '{task}': only detection models can be used here")
-    size = _input_size(config, engine)
-    outputs = _trial(engine, size)
+    size = input_size(config, engine)
+    outputs = trial(engine, size)
     index = _output_index(outputs, engine.output_names, config.layout)
     output = outputs[index].astype(np.float32)
 
@@ -83,7 +83,7 @@ def load_model(config: ModelConfig) -> LoadedModel:
     return LoadedModel(engine, decoder, index, preprocess, names, keep, size, stride)
 
 
-def _input_size(config: ModelConfig, engine: Engine) -> Size:
+def input_size(config: ModelConfig, engine: Engine) -> Size:
     """(width, height): fixed by the model, else as configured, else the model's ``imgsz``, else 640."""
     width, height = engine.spec.size
     wanted = config.input_size
@@ -109,7 +109,7 @@ def _from_ultralytics(metadata: Mapping[str, str]) -> bool:
     return metadata.get("author", "").lower() == "ultralytics" or {"names", "stride", "task"} <= metadata.keys()
 
 
-def _trial(engine: Engine, size: Size, batch: int = 0) -> list[Tensor]:
+def trial(engine: Engine, size: Size, batch: int = 0) -> list[Tensor]:
     """Outputs for seeded noise. Noise, since an even picture could leave boxes all zero."""
     batch = batch or engine.spec.batch or engine.spec.min_batch
     noise = np.random.default_rng(0).random(engine.spec.shape(batch, size), np.float32)
@@ -136,7 +136,7 @@ def _settle_batch(config: ModelConfig, engine: Engine, output: int, size: Size) 
         )
     if isinstance(engine, DeviceEngine) and spec.batch is None and spec.max_batch is None:
         try:
-            batches = len(_trial(engine, size, 2)[output]) == 2
+            batches = len(trial(engine, size, 2)[output]) == 2
         except ModelError as error:
             log.debug("a batch of 2 fails: %s", error)
             batches = False
@@ -208,10 +208,10 @@ def _rectangular(engine: Engine, decoder: Decoder, output: int, expected: Tensor
         free = engine.with_free_size() if fixed else engine
         if free is None:
             return engine, 0
-        if fixed and not np.allclose(_trial(free, size)[output], expected, rtol=1e-3, atol=1e-3, equal_nan=True):
+        if fixed and not np.allclose(trial(free, size)[output], expected, rtol=1e-3, atol=1e-3, equal_nan=True):
             raise ModelError("the full input gives another result")
         smaller = (size[0], max(stride, round(size[1] * 9 / 16 / stride) * stride))
-        if not decoder.fits_size(_trial(free, smaller)[output].shape, smaller):
+        if not decoder.fits_size(trial(free, smaller)[output].shape, smaller):
             raise ModelError("a smaller input gives another number of rows")
     except Exception as error:  # the model stays usable as it is, whatever made the attempt fail
         log.debug("input size stays fixed: %s", error)

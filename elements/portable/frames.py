@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from elements.base import Gst
-from elements.inference.frame import Image
+from elements.inference.frame import Image, Region
 from elements.metadata.placement import Placement
 from elements.portable.carrier import writable_batch
 from elements.portable.device_array import DeviceArray
@@ -21,14 +22,16 @@ class BatchFrame:
     seen, and neither the mux's size nor the surface's format matters.
 
     Attributes:
+        source: name of the source, empty if it has none.
         placement: where the source's picture lies on the surface, i.e. in the frame that the metadata speaks of.
         batch_id: number of the frame in its batch, as in the metadata.
     """
 
-    __slots__ = ("_meta", "_surface", "batch_id", "placement")
+    __slots__ = ("_meta", "_surface", "batch_id", "placement", "source")
 
-    def __init__(self, meta: FrameMeta, surface: Surface) -> None:
+    def __init__(self, meta: FrameMeta, surface: Surface, source: str = "") -> None:
         self._meta = meta
+        self.source = source
         self._surface = surface
         self.batch_id = meta.batch_id
         self.placement: Placement = surface.placement
@@ -54,6 +57,10 @@ class BatchFrame:
         return self._meta.buffer_pts
 
     @property
+    def utc_ns(self) -> int:
+        return self._meta.ntp_timestamp
+
+    @property
     def device_picture(self) -> DeviceArray | None:
         """The source's picture in GPU memory, (height, width, 3) uint8 RGB, not copied; ``None`` if it is not there."""
         return self._surface.source_tensor
@@ -64,17 +71,27 @@ class BatchFrame:
         torch, picture = sys.modules.get("torch"), self.device_picture
         return None if torch is None or picture is None else torch.from_dlpack(picture)
 
-    def resized(self, width: int, height: int, out: Image | None = None) -> Image:
+    def resized(self, width: int, height: int, out: Image | None = None, region: Region | None = None) -> Image:
         """See `elements.inference.frame.Frame.resized`."""
         p = self.placement
-        return self._surface.resample(width, height, (p.left, p.top, p.left + p.width, p.top + p.height), out)
+        x1, y1, x2, y2 = region or (0, 0, self.width, self.height)
+        sx, sy = p.scale
+        on_surface = (p.left + x1 * sx, p.top + y1 * sy, p.left + x2 * sx, p.top + y2 * sy)
+        return self._surface.resample(width, height, on_surface, out)
 
 
-def frames_of(buffer: Gst.Buffer) -> list[BatchFrame]:
+def frames_of(buffer: Gst.Buffer, names: Sequence[str] = ()) -> list[BatchFrame]:
     """The frames of ``buffer``, whose metadata may be written.
+
+    Args:
+        buffer: carries a batch.
+        names: of the sources, by id.
 
     Raises:
         ElementError: if the buffer carries no batch.
     """
     batch = writable_batch(buffer)
-    return [BatchFrame(meta, batch.surfaces[meta.batch_id]) for meta in batch.frames]
+    return [
+        BatchFrame(meta, batch.surfaces[meta.batch_id], names[meta.source_id] if meta.source_id < len(names) else "")
+        for meta in batch.frames
+    ]

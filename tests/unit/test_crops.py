@@ -1,0 +1,69 @@
+"""Parts of frames as frames."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from elements.inference.crops import CropFrame, crop_region, scaled_region
+from elements.inference.frame import ArrayFrame
+from elements.metadata.detections import Detections
+
+
+def gradient(width=64, height=48):
+    """Red is the column, green the row."""
+    picture = np.zeros((height, width, 3), np.uint8)
+    picture[..., 0] = np.arange(width)
+    picture[..., 1] = np.arange(height)[:, None]
+    return picture
+
+
+def test_a_crop_shows_its_part_and_knows_its_frame() -> None:
+    crop = CropFrame(ArrayFrame(gradient(), 3, 8, 99, "door", 5), (10, 20, 30, 28))
+    assert (crop.width, crop.height, crop.source_id, crop.frame_number, crop.pts) == (20, 8, 3, 8, 99)
+    assert (crop.source, crop.utc_ns, crop.tensor) == ("door", 5, None)
+    np.testing.assert_array_equal(crop.resized(20, 8), gradient()[20:28, 10:30])
+    np.testing.assert_array_equal(crop.resized(5, 4, region=(5, 2, 10, 6)), gradient()[22:26, 15:20])
+
+
+def test_answers_are_moved_to_the_frame() -> None:
+    crop = CropFrame(ArrayFrame(gradient()), (10, 20, 30, 28))
+    found = Detections(
+        np.array([[1, 2, 5, 6]]), np.ones(1), np.zeros(1),
+        masks=[np.ones((4, 4), bool)], keypoints=np.array([[[2, 3, 0.5]]], np.float32),
+    )  # fmt: skip
+    moved = crop.to_frame(found)
+    assert moved.boxes.tolist() == [[11, 22, 15, 26]]
+    assert moved.keypoints.tolist() == [[[12, 23, 0.5]]]
+    assert moved.masks[0].shape == (4, 4)
+    assert found.boxes.tolist() == [[1, 2, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("box", "region"),
+    [
+        ((1.2, 2.7, 9.1, 9.9), (1, 2, 10, 10)),
+        ((-5, -5, 3, 3), (0, 0, 3, 3)),
+        ((60, 40, 90, 90), (60, 40, 64, 48)),
+        ((70, 10, 90, 20), (70, 10, 70, 20)),
+    ],
+)
+def test_regions_are_whole_pixels_inside_the_picture(box, region) -> None:
+    assert crop_region(box, 64, 48) == region
+
+
+def test_regions_scale_to_at_least_a_pixel() -> None:
+    assert scaled_region((10, 20, 30, 28), (64, 48), (128, 24)) == (20, 10, 60, 14)
+    assert scaled_region((63, 47, 64, 48), (64, 48), (8, 6)) == (7, 5, 8, 6)
+
+
+def test_a_crop_of_a_tensor_is_a_part_of_it() -> None:
+    class OnDevice(ArrayFrame):
+        tensor = gradient(128, 96)  # twice the size
+
+    crop = CropFrame(OnDevice(gradient()), (10, 20, 30, 28))
+    assert crop.tensor.shape == (16, 40, 3)
+    assert crop.tensor.base is not None
+    assert math.isclose(crop.tensor[0, 0, 0], 20)
