@@ -160,10 +160,10 @@ def whole_figures(model: DetectionModel, batch: int, seconds: float = 2.0) -> Fi
     while time.perf_counter() < end:
         begun = time.thread_time()
         following = path.submit(frames, size, 0.25, 0.45)
-        path.collect(waiting, 0.25, 0.45)
+        path.collect(waiting)
         host += time.thread_time() - begun
         waiting, count = following, count + 1
-    path.collect(waiting, 0.25, 0.45)
+    path.collect(waiting)
     figures["two_on_the_way_images_per_s"] = batch * count / (time.perf_counter() - start)
     figures["host_cpu_ms_per_batch"] = host * 1000 / count
     figures["batches"] = count

@@ -17,6 +17,10 @@ class FrameError(Exception):
         self.frame = frame
 
 
+class InferenceError(Exception):
+    """A model failed while it ran. The text says on which frames and how; the cause is what it raised."""
+
+
 def brief(error: BaseException) -> str:
     """The line of ``error``'s text that says what happened, with its type.
 

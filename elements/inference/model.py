@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import logging
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,7 +38,9 @@ class Model(Protocol):
     """What pyinfer runs. A class of your own has the same three methods and is built with the `ModelConfig`.
 
     Optional attributes: ``names`` (class names by number), ``confidence`` and ``iou`` (set when the element's
-    properties change), ``stats`` (`ModelStats`).
+    properties change), ``stats`` (`ModelStats`), and ``overlaps``. Where that is true the model also has
+    ``submit(frames)``, which begins and returns at once, and ``collect(work)``, which waits for what ``submit`` gave
+    and returns what ``infer`` does. Both are called in the same order, from two threads, with a few batches on the way.
     """
 
     def load(self) -> None:
@@ -73,6 +76,15 @@ class _Run:
     frames: list[Frame]
     places: list[int]
     size: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What `DetectionModel.submit` gives: the runs, and for a device what it gave for each."""
+
+    frames: int
+    runs: list[_Run]
+    pending: list[Any] | None
 
 
 class DetectionModel:
@@ -118,6 +130,11 @@ class DetectionModel:
         self.names = self._network.names
         self.stats = ModelStats()
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether `submit` returns while the work goes on, on a GPU."""
+        return self._device is not None and self._device.is_gpu
+
     def infer(self, frames: Sequence[Frame]) -> list[Detections]:
         """One `Detections` per frame, in order; boxes in source pixels, cut at the frame's edges, best first.
 
@@ -125,21 +142,31 @@ class DetectionModel:
             FrameError: if one of the frames fails.
             RuntimeError: if the model is not loaded.
         """
-        if self._network is None or self._pool is None:
+        return self.collect(self.submit(frames))
+
+    def submit(self, frames: Sequence[Frame]) -> Work:
+        """Queue frames on the device; without one, `collect` does everything. Errors as `infer`."""
+        if self._network is None:
             raise RuntimeError("the model is not loaded: call load() first")
         runs = self._plan(frames, self._network)
+        return Work(len(frames), runs, None if self._device is None else self._submit_runs(self._device, runs))
+
+    def collect(self, work: Work) -> list[Detections]:
+        """What `infer` gives for the frames of `submit`. Errors as `infer`."""
+        assert self._pool is not None
+        runs = work.runs
         results: Iterable[list[tuple[Detections, int]]]
-        if self._device is not None:
-            results = self._execute_on_device(self._device, runs)
+        if self._device is not None and work.pending is not None:
+            results = self._collect_runs(self._device, runs, work.pending)
         else:  # a single run stays on the caller's thread: handing it over would gain nothing
             results = map(self._execute, runs) if len(runs) == 1 else self._pool.map(self._execute, runs)
-        detections = [Detections() for _ in frames]
+        detections = [Detections() for _ in range(work.frames)]
         invalid = 0
         for run, found in zip(runs, results, strict=True):
             for place, (one, broken) in zip(run.places, found, strict=True):
                 detections[place] = one
                 invalid += broken
-        self._count(len(frames), invalid)
+        self._count(work.frames, invalid)
         return detections
 
     def close(self) -> None:
@@ -207,19 +234,24 @@ class DetectionModel:
         except Exception as error:
             raise FrameError(frame, f"{type(error).__name__}: {error}") from error
 
-    def _execute_on_device(self, device: DevicePath, runs: Sequence[_Run]) -> list[list[tuple[Detections, int]]]:
-        """The same as `_execute` for all runs: queued one after the other, then waited for."""
-        run = runs[0] if runs else None
-        try:
-            pending = []
-            for run in runs:
+    def _submit_runs(self, device: DevicePath, runs: Sequence[_Run]) -> list[Any]:
+        """Queue all runs, one after the other."""
+        pending = []
+        for run in runs:
+            with _blaming(run):
                 pending.append(device.submit(run.frames, run.size, self.confidence, self.iou))
-            return [device.collect(one, self.confidence, self.iou) for one in pending]
-        except FrameError:
-            raise
-        except Exception as error:
-            assert run is not None
-            raise FrameError(run.frames[0], f"{type(error).__name__}: {error}") from error
+        return pending
+
+    @staticmethod
+    def _collect_runs(
+        device: DevicePath, runs: Sequence[_Run], pending: Sequence[Any]
+    ) -> list[list[tuple[Detections, int]]]:
+        """Wait for all runs; the same as `_execute` for each."""
+        results = []
+        for run, one in zip(runs, pending, strict=True):
+            with _blaming(run):
+                results.append(device.collect(one))
+        return results
 
     def _finish(self, found: Candidates, placement: Placement, network: LoadedModel) -> Detections:
         """Suppress, map to the source frame and clip. What lies in the padding alone is no object of the frame."""
@@ -246,6 +278,17 @@ class DetectionModel:
             )
         self.stats.frames += frames
         self.stats.nan += invalid
+
+
+@contextlib.contextmanager
+def _blaming(run: _Run) -> Iterator[None]:
+    """An exception that names no frame becomes one of the first frame of ``run``."""
+    try:
+        yield
+    except FrameError:
+        raise
+    except Exception as error:
+        raise FrameError(run.frames[0], f"{type(error).__name__}: {error}") from error
 
 
 def open_model(config: ModelConfig) -> Model:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -36,6 +37,7 @@ class Pending:
     Attributes:
         frames: the frames, in order.
         size: (width, height) of the network's input.
+        thresholds: confidence and iou that it was submitted with.
         placements: where each picture lies in it.
         pictures: what the device reads.
         packed: where the result arrives on the host.
@@ -45,6 +47,7 @@ class Pending:
 
     frames: Sequence[Frame]
     size: Size
+    thresholds: tuple[float, float]
     placements: list[Placement]
     pictures: list[torch.Tensor]
     packed: torch.Tensor
@@ -57,7 +60,7 @@ class DevicePath:
     """Runs batches for a loaded model whose engine works on torch tensors.
 
     `submit` queues everything on a stream of its own and returns at once; `collect` waits for one batch. So a caller
-    may have several batches on the way, in order. Not for use by several threads at the same time.
+    may have several batches on the way, in order. One thread may submit while another one collects.
 
     Attributes:
         network: the loaded model.
@@ -73,6 +76,7 @@ class DevicePath:
     _most: int = field(init=False, default=CANDIDATES)
     _runners: dict[tuple[int, Size, int], Runner] = field(init=False, default_factory=dict)
     _spare: dict[Any, list[Any]] = field(init=False, default_factory=dict)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)  # who holds it queues a batch
 
     def __post_init__(self) -> None:
         self._engine = cast(DeviceEngine, self.network.engine)
@@ -97,6 +101,11 @@ class DevicePath:
         thresholds = torch.zeros(2, dtype=torch.float32, device=device)
         self._detector = Detector(decoder.layout, overlaps if decoder.suppress else None, thresholds, allowed)
 
+    @property
+    def is_gpu(self) -> bool:
+        """Whether the device works beside the host."""
+        return self._stream is not None
+
     def warm_up(self, batch: int) -> None:
         """Get ready for ``batch`` frames of the full input size, so that the first batch is fast."""
         with self._on_device():
@@ -110,6 +119,10 @@ class DevicePath:
         Raises:
             FrameError: if a frame's picture cannot be had or used.
         """
+        with self._lock:
+            return self._submit(frames, size, confidence, iou)
+
+    def _submit(self, frames: Sequence[Frame], size: Size, confidence: float, iou: float) -> Pending:
         device = self._engine.device
         if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(device))  # who made the pictures may still be at it
@@ -135,9 +148,9 @@ class DevicePath:
             if self._stream is not None:
                 arrived = torch.cuda.Event(blocking=True)
                 arrived.record(self._stream)
-        return Pending(frames, size, placements, pictures, packed, table, arrived)
+        return Pending(frames, size, (confidence, iou), placements, pictures, packed, table, arrived)
 
-    def collect(self, pending: Pending, confidence: float, iou: float) -> list[tuple[Detections, int]]:
+    def collect(self, pending: Pending) -> list[tuple[Detections, int]]:
         """Wait for a batch: detections in source pixels and number of broken rows of each frame."""
         if pending.arrived is not None:
             pending.arrived.synchronize()
@@ -148,7 +161,7 @@ class DevicePath:
             self._most = max(self._most, 1 << (fullest - 1).bit_length())
             log.debug("%d candidates in a frame: room for %d from now on", fullest, self._most)
             self._give_back(pending)
-            return self.collect(self.submit(pending.frames, pending.size, confidence, iou), confidence, iou)
+            return self.collect(self.submit(pending.frames, pending.size, *pending.thresholds))
         found = unpack(packed, pending.placements, pending.size, self.network.decoder)
         self._give_back(pending)
         return found
