@@ -36,7 +36,8 @@ def build_graph(definition: Definition, facts: Facts) -> Graph:
     """
     pads = mux_pads(len(definition.sources), facts.failed)
     size = mux_size(definition, facts)
-    draft = Draft(Graph(definition.pipeline), pads=pads, mux_size=size)
+    names = tuple(str(source.name) for source in definition.sources)
+    draft = Draft(Graph(definition.pipeline), pads, size, names, definition.mux.padding)
     _add_sources(draft, definition, size, facts)
     _add_stages(draft, definition, facts)
     _add_operators(draft, definition)
@@ -117,6 +118,8 @@ def _add_operators(draft: Draft, definition: Definition) -> None:
             "sources": names,
             "padding": definition.mux.padding,
             "report": "@report",
+            "mux_size": draft.mux_size,
+            "embeddings": output.embeddings,
         }
         draft.graph.attach(Attachment(draft.tail, f"events-{index}", "pipelines.operators.events:EventWriter", params))
     params = {"counts": "@counts", "report": "@report"}

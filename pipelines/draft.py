@@ -33,12 +33,15 @@ class Facts:
 class Draft:
     """``tail`` is the node that the next one is linked to; ``format`` is its output's, empty where not known.
 
-    ``pads`` maps source ids to mux pads; ``mux_size`` is (width, height); ``draw`` is the definition's draw stage.
+    ``pads`` maps source ids to mux pads; ``mux_size`` is (width, height); ``sources`` are the sources' names by id;
+    ``padding`` is the mux's; ``draw`` is the definition's draw stage.
     """
 
     graph: Graph
     pads: dict[int, int]
     mux_size: tuple[int, int]
+    sources: tuple[str, ...] = ()
+    padding: bool = False
     tail: str = ""
     format: str = ""
     draw: DrawStage | None = None

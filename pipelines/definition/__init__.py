@@ -9,7 +9,7 @@ from pipelines.definition.problems import DefinitionError, Problem
 from pipelines.definition.runtime import Runtime
 from pipelines.definition.schema import definition_schema
 from pipelines.definition.sources import Reconnect, Source
-from pipelines.definition.stages import DrawStage, InferStage, NodeStage, Stage, TrackStage
+from pipelines.definition.stages import DrawStage, InferStage, NodeStage, OperateStage, Stage, TrackStage
 
 __all__ = [
     "Catalog",
@@ -23,6 +23,7 @@ __all__ = [
     "Mux",
     "NodeStage",
     "NullOutput",
+    "OperateStage",
     "Output",
     "Problem",
     "PropertyInfo",

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pipelines.definition import DrawStage, InferStage, NodeStage, Stage, TrackStage
+from pipelines.definition import DrawStage, InferStage, NodeStage, OperateStage, Stage, TrackStage
 from pipelines.draft import Draft, Facts
 from pipelines.stages.draw import add_draw
 from pipelines.stages.infer import add_infer
 from pipelines.stages.node import add_node
+from pipelines.stages.operate import add_operate
 from pipelines.stages.track import add_track
 
 ADD: dict[type[Stage], Callable[[Draft, Any, str, Facts], None]] = {
     InferStage: add_infer,
     TrackStage: add_track,
+    OperateStage: add_operate,
     DrawStage: add_draw,
     NodeStage: add_node,
 }

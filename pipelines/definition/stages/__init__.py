@@ -10,26 +10,43 @@ from pipelines.definition.sections import OneKey, one_key_tag
 from pipelines.definition.stages.draw import DrawStage
 from pipelines.definition.stages.infer import InferStage
 from pipelines.definition.stages.node import NodeStage
+from pipelines.definition.stages.operate import OperateStage
 from pipelines.definition.stages.track import TrackStage
 from pipelines.definition.uris import unique_names
 
-__all__ = ["STAGE_MODELS", "DrawStage", "InferStage", "NodeStage", "Stage", "TrackStage", "with_names"]
+__all__ = [
+    "STAGE_MODELS",
+    "DrawStage",
+    "InferStage",
+    "NodeStage",
+    "OperateStage",
+    "Stage",
+    "TrackStage",
+    "can_be_named",
+    "with_names",
+]
 
 Stage = Annotated[
     Annotated[InferStage, Tag("infer")]
     | Annotated[TrackStage, Tag("track")]
+    | Annotated[OperateStage, Tag("operate")]
     | Annotated[DrawStage, Tag("draw")]
     | Annotated[NodeStage, Tag("node")],
     Discriminator(one_key_tag),
 ]
 
-STAGE_MODELS: tuple[type[OneKey], ...] = (InferStage, TrackStage, DrawStage, NodeStage)
+STAGE_MODELS: tuple[type[OneKey], ...] = (InferStage, TrackStage, OperateStage, DrawStage, NodeStage)
 """Every stage there is, in the order in which they are listed to the user."""
 
 
+def can_be_named(stage: OneKey) -> bool:
+    """Whether stages of this kind have a ``name`` key."""
+    return "name" in type(stage).model_fields
+
+
 def with_names(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """The same stages; every infer and node stage has a name of its own, every infer stage a unique id."""
-    named = [s for s in stages if isinstance(s, InferStage | NodeStage)]
+    """The same stages; every one that can be named has a name of its own, every infer stage a unique id."""
+    named: list[Any] = [stage for stage in stages if can_be_named(stage)]
     defaults = [s.factory if isinstance(s, NodeStage) else s.KEY for s in named]
     names = iter(unique_names([s.name for s in named], defaults))
     taken = {s.unique_id for s in stages if isinstance(s, InferStage)}
@@ -37,7 +54,7 @@ def with_names(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     result: list[Stage] = []
     for stage in stages:
         update: dict[str, Any] = {}
-        if isinstance(stage, InferStage | NodeStage):
+        if can_be_named(stage):
             update["name"] = next(names)
         if isinstance(stage, InferStage) and stage.unique_id is None:
             update["unique_id"] = next(free_ids)

@@ -30,7 +30,7 @@ PropertyValue = bool | int | float | str
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")
 _DEVICE = r"(auto|cpu|cuda(:\d+)?)"
-_RESERVED = re.compile(r"mux|track|outputs|sink|(source|output)-\d+.*|.*-(queue|convert|caps)")
+_RESERVED = re.compile(r"mux|track|outputs|sink|counter|events-\d+|(source|output)-\d+.*|.*-(queue|convert|caps)")
 _SIZE = re.compile(r"([1-9]\d*)(?:x([1-9]\d*))?")
 
 
@@ -103,6 +103,29 @@ def _property(value: Any) -> Any:
     return PydanticSecret(plain) if isinstance(value, Scalar) and value.secret else plain
 
 
+def _parse_params(value: Any) -> Any:
+    if isinstance(value, PydanticSecret) or value is None:
+        return value or PydanticSecret({})
+    if not isinstance(value, dict):
+        raise wrong_text("is not a mapping of parameters", "write {threshold: 0.5}")
+    return PydanticSecret({str(key): _plain_tree(item) for key, item in value.items()})
+
+
+def _plain_tree(value: Any) -> Any:
+    """Plain values all the way down."""
+    if isinstance(value, dict):
+        return {str(key): _plain_tree(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_tree(item) for item in value]
+    return None if isinstance(value, Scalar) and value.null else resolve(value)
+
+
+def _parse_import_path(value: Any) -> str:
+    if not isinstance(value, str) or not _IMPORT_PATH.fullmatch(value):
+        raise wrong("is not an import path", "write package.module:name")
+    return str(value)
+
+
 def _text_or(*alternatives: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": "string"}, *alternatives]})
 
@@ -134,3 +157,8 @@ NodeProperty = Annotated[
     PlainValidator(_property),
     WithJsonSchema({"type": ["string", "number", "boolean"]}),
 ]
+ImportPath = Annotated[str, PlainValidator(_parse_import_path), WithJsonSchema({"type": "string"})]
+Params = Annotated[
+    PydanticSecret[dict[str, Any]], PlainValidator(_parse_params), WithJsonSchema({"type": ["object", "null"]})
+]
+"""Parameters of a class or function of the user's. Hidden, since they may come from the environment."""
