@@ -36,6 +36,11 @@ def add_outputs(draft: Draft, definition: Definition, sizes: Sequence[Size | Non
     if not branches:
         draft.add("sink", "fakesink", "outputs", PROMPT)
         return
+    if draft.draw is not None and draft.draw.keypoints:
+        params = {"line_width": draft.draw.line_width, "report": "@report"}
+        draft.graph.attach(
+            Attachment(draft.tail, "draw-keypoints", "pipelines.operators.keypoints:DrawKeypoints", params)
+        )
     trunk, trunk_format = draft.tail, draft.format
     if len(branches) > 1:
         trunk = draft.add("outputs", "tee", "outputs")
@@ -122,11 +127,17 @@ def _add_drawing(draft: Draft, name: str, origin: str) -> None:
         "confidence": options.confidence,
         "line_width": options.line_width,
         "font_size": options.font_size,
+        "attributes": options.attributes,
         "report": "@report",
     }
     operator = Attachment(draft.tail, f"{name}-style", "pipelines.operators.style:DrawStyle", params)
     draft.graph.attach(operator)
-    draft.add(f"{name}-draw", "nvdsosd", origin, {"display-bbox": options.boxes, "display-text": options.labels})
+    shown: dict[str, PropertyValue] = {
+        "display-bbox": options.boxes,
+        "display-text": options.labels,
+        "display-mask": options.masks,
+    }
+    draft.add(f"{name}-draw", "nvdsosd", origin, shown)
 
 
 def _add_file(draft: Draft, name: str, origin: str, output: FileOutput, path: str) -> None:

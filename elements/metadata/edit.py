@@ -54,6 +54,7 @@ class Editor(Protocol):
     def mask(self, target: Any) -> tuple[FloatArray, float] | None: ...
     def detector_box(self, target: Any) -> tuple[float, float, float, float] | None: ...
     def mark_inferred(self, target: Any) -> None: ...
+    def set_parent(self, target: Any, parent: Any) -> None: ...
     def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int: ...
 
 
@@ -178,6 +179,15 @@ def mask_of(object_meta: Any) -> tuple[FloatArray, float] | None:
     """
     editor = find_editor(object_meta)
     return None if editor is None else editor.mask(object_meta)
+
+
+def detector_box(object_meta: Any) -> tuple[float, float, float, float] | None:
+    """Left, top, width and height of the detector's box (``detector_bbox_info``), mux-frame pixels.
+
+    ``None`` if no detector wrote it or it cannot be told.
+    """
+    editor = find_editor(object_meta)
+    return None if editor is None else editor.detector_box(object_meta)
 
 
 def editor_of(handle: Any) -> Editor:

@@ -18,7 +18,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from pipelines.definition.fields import VARIABLE, FilePath, Rate, as_path, wrong
+from pipelines.definition.fields import VARIABLE, Boolean, FilePath, Rate, as_path, wrong
 from pipelines.definition.scalars import resolve
 from pipelines.definition.sections import OneKey, one_key_tag, option
 
@@ -82,6 +82,7 @@ class EventsOutput(OneKey):
     path: Annotated[Path, BeforeValidator(_events_path)] = Field(
         description="Path of the .jsonl file; - is standard output."
     )
+    embeddings: Boolean = option(False, description="Write the objects' embeddings, too.")
 
     @property
     def to_stdout(self) -> bool:

@@ -11,16 +11,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
-
 from elements.base import ElementError
+from elements.metadata.edit import find_jsons
 from elements.metadata.placement import Placement
-from elements.metadata.writer import UNTRACKED_OBJECT_ID
 from pipelines.operators.base import Operator, Report
+from pipelines.operators.event_objects import ANALYTICS, frame_objects
+
+MODELS = "models"  # JSON of a frame: version of the model by stage
 
 
 class EventWriter(Operator):
-    """Writes a line for every frame, also without objects. Boxes are in source-frame pixels.
+    """Writes a line for every frame, also without objects. Places are in source-frame pixels.
 
     Args:
         path: the file, or an open stream, which is not closed.
@@ -28,13 +29,24 @@ class EventWriter(Operator):
         sources: source names, indexed by source id.
         padding: whether the stream mux keeps the aspect ratio by padding (else it stretches).
         report: see `Operator`.
+        mux_size: (width, height) of the mux in pixels, for frames that do not tell it: DeepStream forgets it where it
+            copies a batch.
+        embeddings: whether to write the objects' embeddings.
     """
 
     def __init__(
-        self, path: str | TextIO, pipeline: str, sources: Sequence[str], padding: bool, report: Report
+        self,
+        path: str | TextIO,
+        pipeline: str,
+        sources: Sequence[str],
+        padding: bool,
+        report: Report,
+        mux_size: tuple[int, int] | None = None,
+        embeddings: bool = False,
     ) -> None:
         super().__init__(report)
         self._pipeline, self._sources, self._padding = pipeline, sources, padding
+        self._mux_size, self._embeddings = mux_size, embeddings
         self._path = path
         try:
             self._file = Path(path).open("w", encoding="utf-8") if isinstance(path, str) else path  # noqa: SIM115
@@ -44,7 +56,7 @@ class EventWriter(Operator):
     def process(self, batch_meta: Any) -> None:
         """Write the frames of one batch; flushed per batch, so that a killed process loses none that it finished."""
         events = [self._event(frame) for frame in batch_meta.frame_items]
-        lines = [json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n" for event in events]
+        lines = [_line(event) for event in events]
         try:
             self._file.writelines(lines)
             self._file.flush()
@@ -63,7 +75,9 @@ class EventWriter(Operator):
 
     def _event(self, frame: Any) -> dict[str, Any]:
         source = (frame.source_width, frame.source_height)
-        mux = (frame.pipeline_width or source[0], frame.pipeline_height or source[1])
+        mux = (frame.pipeline_width, frame.pipeline_height)
+        if not all(mux):
+            mux = self._mux_size or source
         return {
             "pipeline": self._pipeline,
             "source": self._sources[frame.source_id],
@@ -73,61 +87,25 @@ class EventWriter(Operator):
             "time_utc": _utc(frame.ntp_timestamp),
             "width": source[0],
             "height": source[1],
-            "objects": frame_objects(frame, _placement(source, mux, self._padding)),
+            **find_jsons(frame, (MODELS, ANALYTICS)),
+            "objects": frame_objects(frame, _placement(source, tuple(mux), self._padding), self._embeddings),
         }
 
 
-def frame_objects(frame: Any, placement: Placement) -> list[dict[str, Any]]:
-    """The frame's objects as event entries, in the order in which they were added.
-
-    Args:
-        frame: pyservicemaker's FrameMetadata.
-        placement: maps the frame's mux pixels to source pixels.
-    """
-    found = []
-    boxes = []
-    for item in frame.object_items:
-        rect = item.rect_params
-        boxes.append((rect.left, rect.top, rect.left + rect.width, rect.top + rect.height))
-        found.append(
-            {
-                "bbox": None,
-                "class_id": int(item.class_id),
-                "label": item.label,
-                "confidence": _confidence(item.confidence),
-                "track_id": None if item.object_id == UNTRACKED_OBJECT_ID else int(item.object_id),
-                **({"angle": round(math.radians(rect.rotation_angle), 5)} if rect.rotation_angle else {}),
-            }
-        )
-    if not found:
-        return []
-    in_source = placement.to_source(np.array(boxes, np.float32))
-    for entry, box in zip(found, in_source, strict=True):
-        if "angle" in entry:
-            entry["corners"] = rotated_corners(box, entry["angle"])
-        else:
-            limits = (placement.source_width, placement.source_height) * 2
-            box = np.clip(box, 0, limits)
-        entry["bbox"] = _numbers(box)
-    return found[::-1]
+def _line(event: dict[str, Any]) -> str:
+    """Strict JSON. What others attached may hold NaN or infinity: null, then."""
+    try:
+        return json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n"
+    except ValueError:
+        return json.dumps(_strict(event), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def rotated_corners(box: np.ndarray, angle: float) -> list[list[float | None]]:
-    """Corners of an xyxy box turned clockwise (on the screen) by ``angle`` radians about its centre."""
-    x1, y1, x2, y2 = (float(v) for v in box)
-    centre = np.array([(x1 + x2) / 2, (y1 + y2) / 2])
-    cos, sin = math.cos(angle), math.sin(angle)
-    corners = (np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]]) - centre) @ np.array([[cos, sin], [-sin, cos]])
-    return [_numbers(corner + centre) for corner in corners]
-
-
-def _numbers(values: Any) -> list[float | None]:
-    return [round(float(v), 2) if math.isfinite(v) else None for v in values]
-
-
-def _confidence(value: float) -> float | None:
-    """``None`` where the tracker continued the object without a detection (it writes -0.1), and for NaN."""
-    return round(float(value), 4) if value >= 0 else None
+def _strict(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_strict(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _utc(nanoseconds: int) -> str | None:

@@ -1,4 +1,4 @@
-"""How objects are drawn: colour by class, line width, label text."""
+"""How objects are drawn: colour by class (masks too), line width, label text."""
 
 from __future__ import annotations
 
@@ -34,13 +34,21 @@ class DrawStyle(Operator):
         line_width: border width; 0 draws no box.
         font_size: text size in points.
         report: see `Operator`.
+        attributes: whether the text has the labels that classifiers gave.
     """
 
     def __init__(
-        self, labels: bool, ids: bool, confidence: bool, line_width: int, font_size: int, report: Report
+        self,
+        labels: bool,
+        ids: bool,
+        confidence: bool,
+        line_width: int,
+        font_size: int,
+        report: Report,
+        attributes: bool = True,
     ) -> None:
         super().__init__(report)
-        self._labels, self._ids, self._confidence = labels, ids, confidence
+        self._labels, self._ids, self._confidence, self._attributes = labels, ids, confidence, attributes
         self._line_width, self._font_size = line_width, font_size
 
     def process(self, batch_meta: Any) -> None:
@@ -50,7 +58,7 @@ class DrawStyle(Operator):
                 self._style(item)
 
     def _style(self, item: Any) -> None:
-        colour = osd.Color(*PALETTE[item.class_id % len(PALETTE)], 1.0)
+        colour = colour_of(item.class_id)
         rect = item.rect_params
         rect.border_width = self._line_width
         rect.border_color = colour
@@ -71,4 +79,17 @@ class DrawStyle(Operator):
             parts.append(f"#{item.object_id}")
         if self._confidence and item.confidence >= 0:
             parts.append(f"{item.confidence:.2f}")
+        if self._attributes:
+            parts.extend(_classified(item))
         return " ".join(parts)
+
+
+def colour_of(class_id: int) -> Any:
+    """The colour of a class, opaque."""
+    return osd.Color(*PALETTE[class_id % len(PALETTE)], 1.0)
+
+
+def _classified(item: Any) -> list[str]:
+    """The labels that classifiers gave an object, in the order in which they did."""
+    labels = [[meta.get_label_info(i).label for i in range(meta.n_labels)] for meta in item.classifier_items]
+    return [label for group in reversed(labels) for label in group if label]

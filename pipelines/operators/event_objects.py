@@ -1,0 +1,115 @@
+"""The objects of a frame as entries of an event, in pixels of the source (configs/schema/event.schema.json)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from elements.metadata.detections import mask_windows
+from elements.metadata.edit import detector_box, find_jsons, mask_of
+from elements.metadata.masks import mask_in_window
+from elements.metadata.placement import Placement
+from elements.metadata.rle import encode
+from elements.metadata.rotated import corners
+from elements.metadata.writer import EMBEDDING, KEYPOINTS, UNTRACKED_OBJECT_ID, numbers
+
+ANALYTICS = "analytics"
+
+
+def frame_objects(frame: Any, placement: Placement, embeddings: bool = False) -> list[dict[str, Any]]:
+    """The frame's objects as event entries, in the order in which they were added.
+
+    Args:
+        frame: pyservicemaker's FrameMetadata.
+        placement: maps the frame's mux pixels to source pixels.
+        embeddings: whether objects carry their embeddings.
+    """
+    attached = (KEYPOINTS, ANALYTICS, EMBEDDING) if embeddings else (KEYPOINTS, ANALYTICS)
+    found = []
+    boxes = []
+    for item in frame.object_items:
+        rect = item.rect_params
+        angle = math.radians(rect.rotation_angle)
+        boxes.append((rect.left, rect.top, rect.left + rect.width, rect.top + rect.height))
+        entry: dict[str, Any] = {
+            "bbox": None,
+            "class_id": int(item.class_id),
+            "label": item.label,
+            "confidence": _confidence(item.confidence),
+            "track_id": None if item.object_id == UNTRACKED_OBJECT_ID else int(item.object_id),
+        }
+        if angle:
+            entry["angle"] = round(angle, 5)
+        attributes = _attributes(item)
+        if attributes:
+            entry["attributes"] = attributes
+        entry.update(find_jsons(item, attached))
+        if KEYPOINTS in entry:
+            entry[KEYPOINTS] = _keypoints(entry[KEYPOINTS], placement)
+        mask = _mask(item, angle, placement)
+        if mask:
+            entry["mask"] = mask
+        found.append(entry)
+    if not found:
+        return []
+    in_source = placement.to_source(np.array(boxes, np.float32))
+    for entry, box in zip(found, in_source, strict=True):
+        if "angle" in entry:
+            entry["corners"] = [numbers(corner, 2) for corner in corners(box, entry["angle"])[0]]
+        else:
+            box = np.clip(box, 0, (placement.source_width, placement.source_height) * 2)
+        entry["bbox"] = numbers(box, 2)
+    return found[::-1]
+
+
+def _confidence(value: float) -> float | None:
+    """``None`` where the tracker continued the object without a detection (it writes -0.1), and for NaN."""
+    return round(float(value), 4) if value >= 0 else None
+
+
+def _attributes(item: Any) -> dict[str, Any]:
+    """What classifiers found, by classifier, in the order in which they looked.
+
+    A classifier of no name (DeepStream loses it in copies of a batch) goes by its component's number; the further
+    labels of one that gives several are in ``more``.
+    """
+    found = []
+    for meta in item.classifier_items:
+        infos = [meta.get_label_info(index) for index in range(meta.n_labels)]
+        labels = [
+            {"label": info.label, "class_id": int(info.class_id), "probability": _confidence(info.prob)}
+            for info in infos
+        ]
+        if labels:
+            more = {"more": labels[1:]} if len(labels) > 1 else {}
+            found.append((meta.classifier_type or str(meta.unique_component_id), {**labels[0], **more}))
+    return dict(reversed(found))
+
+
+def _keypoints(points: list[list[float | None]], placement: Placement) -> list[list[float | None]]:
+    """[x, y, score] each, from mux to source pixels."""
+    values = np.array(points, np.float32).reshape(-1, 3)  # None becomes NaN
+    places = placement.points_to_source(values[:, :2])
+    return [[*numbers(place, 2), *numbers(score, 4)] for place, score in zip(places, values[:, 2:], strict=True)]
+
+
+def _mask(item: Any, angle: float, placement: Placement) -> dict[str, Any] | None:
+    """The mask over the source frame as COCO's run lengths.
+
+    It lies over the detector's box, which stays where it was when a tracker moves the object's.
+    """
+    mask = mask_of(item)
+    if mask is None:
+        return None
+    rect = item.rect_params
+    left, top, width, height = detector_box(item) or (rect.left, rect.top, rect.width, rect.height)
+    box = placement.to_source(np.array([left, top, left + width, top + height], np.float32))
+    size = placement.source_width, placement.source_height
+    (window,) = mask_windows(box, [angle] if angle else None, *size).tolist()
+    x1, y1, x2, y2 = window
+    if x1 >= x2 or y1 >= y2:
+        return None
+    grid, threshold = mask
+    return encode(mask_in_window(grid, threshold, tuple(box.tolist()), window, angle), (x1, y1), size)
