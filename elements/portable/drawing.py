@@ -15,6 +15,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from elements.metadata.masks import mask_in_window
+from elements.metadata.rotated import bounds
 from elements.portable import osd
 
 Image = NDArray[np.uint8]
@@ -60,30 +62,23 @@ def fill_box(image: Image, box: Box, color: osd.Color) -> None:
 
 
 def draw_mask(image: Image, rect: osd.Rect, mask: osd.Mask) -> None:
-    """Tint where the mask, stretched over the box, exceeds its threshold.
+    """Tint where the mask, stretched over the box and turned with it, exceeds its threshold.
 
     The tint is the box's fill colour if it has one, else its border colour at half opacity.
     """
     if not _is_box(rect) or mask.mask_array.size == 0:
         return
-    x1, y1, x2, y2 = _visible(image, _pixels(rect))
+    box = (rect.left, rect.top, rect.left + rect.width, rect.top + rect.height)
+    angle = math.radians(rect.rotation_angle)
+    window = _visible(image, _around(box, angle) if angle else _pixels(rect))
+    x1, y1, x2, y2 = window
     if x2 <= x1 or y2 <= y1:
         return
-    rows, columns = mask.mask_array.shape
-    step_x, step_y = columns / rect.width, rows / rect.height
-    to_mask = np.array(
-        [
-            [step_x, 0, (x1 + 0.5 - rect.left) * step_x - 0.5],
-            [0, step_y, (y1 + 0.5 - rect.top) * step_y - 0.5],
-        ]
-    )
-    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    values = cv2.warpAffine(mask.mask_array, to_mask, (x2 - x1, y2 - y1), flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    inside = np.asarray(values > mask.threshold).view(np.uint8)
+    inside = mask_in_window(mask.mask_array, mask.threshold, box, window, angle)
     color, alpha = (rect.bg_color, rect.bg_color.a) if rect.has_bg_color else (rect.border_color, _MASK_OPACITY)
     part = image[y1:y2, x1:x2]
     tinted = cv2.addWeighted(np.broadcast_to(_color_row(color), part.shape), alpha, part, 1 - alpha, 0)
-    cv2.copyTo(tinted, inside, part)
+    cv2.copyTo(tinted, inside.view(np.uint8), part)
 
 
 def draw_line(image: Image, line: osd.Line) -> None:
@@ -216,6 +211,12 @@ def _pixels(rect: osd.Rect) -> Box:
     """The box on whole pixels, at least one wide and high."""
     x1, y1 = _nearest(rect.left), _nearest(rect.top)
     return x1, y1, max(x1 + 1, _nearest(rect.left + rect.width)), max(y1 + 1, _nearest(rect.top + rect.height))
+
+
+def _around(box: tuple[float, float, float, float], angle: float) -> Box:
+    """The whole pixels around a turned box, as far as any picture can show them."""
+    edges = np.clip(bounds(box, angle)[0], -_FAR, _FAR)
+    return math.floor(edges[0]), math.floor(edges[1]), math.ceil(edges[2]), math.ceil(edges[3])
 
 
 def _nearest(place: float) -> int:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,9 +14,11 @@ from elements.base import ElementError
 from elements.metadata.edit import find_jsons
 from elements.metadata.placement import Placement
 from pipelines.operators.base import Operator, Report
+from pipelines.operators.clock import utc_text
 from pipelines.operators.event_objects import ANALYTICS, frame_objects
 
 MODELS = "models"  # JSON of a frame: version of the model by stage
+EVENTS = "events"  # JSON of a frame: what operators report
 
 
 class EventWriter(Operator):
@@ -84,10 +85,10 @@ class EventWriter(Operator):
             "source_id": frame.source_id,
             "frame": frame.frame_number,
             "stream_time_s": round(frame.buffer_pts / 1e9, 6),
-            "time_utc": _utc(frame.ntp_timestamp),
+            "time_utc": utc_text(frame.ntp_timestamp),
             "width": source[0],
             "height": source[1],
-            **find_jsons(frame, (MODELS, ANALYTICS)),
+            **find_jsons(frame, (MODELS, ANALYTICS, EVENTS)),
             "objects": frame_objects(frame, _placement(source, tuple(mux), self._padding), self._embeddings),
         }
 
@@ -106,12 +107,6 @@ def _strict(value: Any) -> Any:
     if isinstance(value, list):
         return [_strict(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _utc(nanoseconds: int) -> str | None:
-    if not nanoseconds or nanoseconds >= 2**63:
-        return None
-    return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @lru_cache(maxsize=64)

@@ -209,12 +209,14 @@ def test_what_others_attach_is_written_through(runtime, writer):
     written(runtime, found(BOX))
     for frame in runtime.handle().frame_items:
         attach_json(frame, "models", {"people": "v2"})
+        attach_json(frame, "events", [{"event": "crowded", "persons": 7}])
         attach_json(frame, "analytics", {"zones": {"door": 1}, "speed": math.nan})
         for item in frame.object_items:
             attach_json(item, "analytics", {"zones": ["door"], "speeds": [math.inf, 1.5]})
             attach_json(item, "private", "not written")
     line = event(runtime, writer)
     assert line["models"] == {"people": "v2"}
+    assert line["events"] == [{"event": "crowded", "persons": 7}]
     assert line["analytics"] == {"zones": {"door": 1}, "speed": None}
     assert line["objects"][0]["analytics"] == {"zones": ["door"], "speeds": [None, 1.5]}
     assert "private" not in line["objects"][0]
