@@ -1,0 +1,1 @@
+"""Durable delivery: an outbox on disk between the pipeline and a broker."""

@@ -1,0 +1,144 @@
+"""Durable delivery for one message stage: an outbox, and a process that sends from it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipelines.delivery.broker import broker_class
+from pipelines.delivery.connection import Connection
+from pipelines.delivery.outbox import Limits, Outbox
+from pipelines.delivery.process import Order, SenderProcess
+from pipelines.delivery.store import Counters, Message, OutboxError
+from pipelines.delivery.worker import Backoff
+
+log = logging.getLogger("gstorch.delivery")
+
+WATCH_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How messages leave.
+
+    Attributes:
+        connection: the broker.
+        outbox: the SQLite file, on a local file system; each message stage has its own.
+        limits: what the outbox may hold.
+        timeout: seconds that the broker has to answer.
+        backoff: pauses after failures.
+    """
+
+    connection: Connection
+    outbox: Path
+    limits: Limits = field(default_factory=Limits)
+    timeout: float = 10.0
+    backoff: Backoff = field(default_factory=Backoff)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How delivery is doing.
+
+    Attributes:
+        broker: its name, for people.
+        state: ``starting``, ``connected``, ``waiting`` (between attempts) or ``stopped``.
+        error: why it waits, or why the outbox cannot be written; empty when all is well.
+        counters: messages made, delivered, queued and dropped, since the outbox was made.
+    """
+
+    broker: str
+    state: str
+    error: str
+    counters: Counters
+
+
+class Delivery:
+    """Takes messages from the streaming thread and gets them to the broker.
+
+    Args:
+        settings: where to and how.
+
+    Raises:
+        MissingLibraryError: the broker's client library is not installed.
+        BadOptionError: an option of the connection is wrong.
+        OutboxError: the outbox cannot be used.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        connection = settings.connection
+        broker_class(connection.broker)(connection, settings.timeout)  # a wrong option is found here, not in the child
+        self._outbox = Outbox(settings.outbox, settings.limits)
+        order = Order(settings.outbox, connection, settings.limits.max_age, settings.timeout, settings.backoff)
+        self._process = SenderProcess(order)
+        self._told = ("", "")
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="delivery", daemon=True)
+        self._watcher.start()
+
+    def put(self, messages: Sequence[Message]) -> None:
+        """Put messages into the outbox, in order; about 30 µs, and 3 to 7 µs for each message. See `Outbox.put`.
+
+        When it returns, they survive the death of this process.
+        """
+        self._outbox.put(messages)
+
+    def status(self) -> Status:
+        """How it is doing.
+
+        Raises:
+            OutboxError: the outbox cannot be read.
+        """
+        state, error, _ = self._outbox.sender_state()
+        if self._outbox.error:
+            error = str(self._outbox.error)
+        return Status(self._settings.connection.name, state, error, self._outbox.counters())
+
+    def close(self, timeout: float = 5.0) -> Counters:
+        """Send what is queued for at most ``timeout`` seconds, then stop; the rest stays for the next run.
+
+        Returns:
+            The counters at the end.
+        """
+        self._ended.set()
+        self._watcher.join()
+        self._outbox.flush()
+        self._process.end(timeout)
+        counters = self._outbox.counters()
+        self._outbox.close()
+        if counters.queued:
+            log.warning(
+                "%d messages for %s wait in '%s' for the next run",
+                counters.queued,
+                self._settings.connection.name,
+                self._settings.outbox,
+            )
+        return counters
+
+    def _watch(self) -> None:
+        while not self._ended.wait(WATCH_EVERY_S):
+            self._outbox.flush()
+            died = self._process.revive()
+            if died is not None:
+                log.warning(
+                    "the sender to %s ended with status %d; started again", self._settings.connection.name, died
+                )
+            try:
+                self._tell(self.status())
+            except OutboxError as error:
+                self._tell(Status(self._settings.connection.name, "waiting", str(error), Counters(0, 0, {})))
+
+    def _tell(self, status: Status) -> None:
+        """Log what has changed, once."""
+        now = (status.state, status.error)
+        if now == self._told:
+            return
+        if status.error and status.error != self._told[1]:
+            log.warning("%s: %s; %d messages wait", status.broker, status.error, status.counters.queued)
+        elif status.state == "connected":
+            log.info("%s: connected, %d messages wait", status.broker, status.counters.queued)
+        self._told = now

@@ -1,0 +1,69 @@
+"""Keeps the outbox's file on the disk and small, beside the sender and whatever it waits for."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+from pipelines.delivery.store import count, open_store
+
+log = logging.getLogger("gstorch.delivery")
+
+EVERY_S = 1.0
+WAL_BYTES = 16 << 20
+"""Above this the write-ahead log is started anew, for which writers are kept out for the length of one sync."""
+VACUUM_PAGES = 2000
+EXPIRE_ROWS = 2000
+
+
+def keep_up(path: Path, max_age: float | None, stop: threading.Event) -> None:
+    """Sync, expire and shrink once a second until ``stop`` is set; run it in a thread of its own.
+
+    Args:
+        path: the outbox.
+        max_age: seconds after which messages are dropped, or None.
+    """
+    connection = open_store(path, create=False)
+    connection.execute("PRAGMA synchronous = NORMAL")  # a checkpoint syncs, a commit does not
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    wal = path.with_name(f"{path.name}-wal")
+    while not stop.wait(EVERY_S):
+        try:
+            if max_age is not None:
+                expire(connection, time.time() - max_age)
+            _sync(connection, wal)
+            _shrink(connection)
+        except sqlite3.Error as error:
+            log.debug("upkeep of '%s': %s", path, error)  # a full or broken disk: the pipeline's end reports it
+    connection.close()
+
+
+def expire(connection: sqlite3.Connection, before: float) -> None:
+    """Drop messages that were made before this time (UTC seconds)."""
+    expired = EXPIRE_ROWS
+    while expired == EXPIRE_ROWS:
+        oldest = connection.execute("SELECT made FROM messages ORDER BY id LIMIT 1").fetchone()
+        if oldest is None or oldest[0] >= before:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            expired = connection.execute(
+                "DELETE FROM messages WHERE id IN (SELECT id FROM messages ORDER BY id LIMIT ?) AND made < ?",
+                (EXPIRE_ROWS, before),
+            ).rowcount
+            count(connection, "expired", expired)
+
+
+def _sync(connection: sqlite3.Connection, wal: Path) -> None:
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    if wal.stat().st_size > WAL_BYTES:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _shrink(connection: sqlite3.Connection) -> None:
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    if free and connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None:
+        connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
