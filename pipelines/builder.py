@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pipelines.branches import add_outputs
-from pipelines.definition import Definition, EventsOutput, Source
+from pipelines.definition import Definition, EventsOutput, RecordOutput, Source
 from pipelines.draft import Draft, Facts
 from pipelines.graph import Attachment, Graph, PropertyValue
 from pipelines.stages import add_stage
@@ -122,5 +122,15 @@ def _add_operators(draft: Draft, definition: Definition) -> None:
             "embeddings": output.embeddings,
         }
         draft.graph.attach(Attachment(draft.tail, f"events-{index}", "pipelines.operators.events:EventWriter", params))
+    for index, record in enumerate(output for output in definition.outputs if isinstance(output, RecordOutput)):
+        params = {
+            "path": str(record.path),
+            "fmt": record.format,
+            "sources": names,
+            "padding": definition.mux.padding,
+            "mux_size": draft.mux_size,
+            "report": "@report",
+        }
+        draft.graph.attach(Attachment(draft.tail, f"record-{index}", "pipelines.operators.recorders:Recorder", params))
     params = {"counts": "@counts", "report": "@report"}
     draft.graph.attach(Attachment(draft.tail, "counter", "pipelines.operators.counters:Counter", params))

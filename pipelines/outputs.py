@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.definition import Definition, EventsOutput, FileOutput
+from pipelines.definition import Definition, EventsOutput, FileOutput, RecordOutput
 
 
 class OutputError(RuntimeError):
@@ -32,9 +32,9 @@ def _files(definition: Definition) -> Iterator[tuple[str, Path]]:
     for index, output in enumerate(definition.outputs):
         if isinstance(output, EventsOutput) and not output.to_stdout:
             yield f"outputs[{index}].events.path", output.path
-        elif isinstance(output, FileOutput):
+        elif isinstance(output, FileOutput | RecordOutput) and getattr(output, "format", "") != "kitti":
             paths = dict.fromkeys(output.path_for(str(source.name)) for source in definition.sources)
-            yield from ((f"outputs[{index}].file.path", path) for path in paths)
+            yield from ((f"outputs[{index}].{output.KEY}.path", path) for path in paths)
 
 
 def _make_writable(path: Path) -> str | None:

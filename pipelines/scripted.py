@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,10 +53,12 @@ class ScriptedFrame:
 
 def use_portable_api() -> Any:
     """The portable pyservicemaker, also for `import pyservicemaker` in operators, unless another one is in use."""
-    from pipelines.runtime import API, PORTABLE_API, load_runtime
+    from elements.base import Gst
+    from pipelines.runtime import API, PORTABLE_API
 
     if API not in sys.modules:
-        load_runtime("portable")
+        Gst.init(None)
+        sys.modules[API] = importlib.import_module(PORTABLE_API)
     if sys.modules[API].__name__ != PORTABLE_API:
         raise RuntimeError("scripted frames need the portable runtime, but this process has loaded NVIDIA's")
     return sys.modules[API]

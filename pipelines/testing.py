@@ -77,6 +77,7 @@ def run_operator(
         params=params or {},
         sources=names,
         padding=padding,
+        mux_size=mux,
         run="inline",
         queue=1,
         overflow="drop-oldest",

@@ -4,7 +4,7 @@ from pipelines.definition.catalog import Catalog, PropertyInfo
 from pipelines.definition.definition import Definition
 from pipelines.definition.loader import definition_from_mapping, load_definition
 from pipelines.definition.mux import Mux
-from pipelines.definition.outputs import DisplayOutput, EventsOutput, FileOutput, NullOutput, Output
+from pipelines.definition.outputs import DisplayOutput, EventsOutput, FileOutput, NullOutput, Output, RecordOutput
 from pipelines.definition.problems import DefinitionError, Problem
 from pipelines.definition.runtime import Runtime
 from pipelines.definition.schema import definition_schema
@@ -28,6 +28,7 @@ __all__ = [
     "Problem",
     "PropertyInfo",
     "Reconnect",
+    "RecordOutput",
     "Runtime",
     "Source",
     "Stage",

@@ -90,6 +90,23 @@ class EventsOutput(OneKey):
         return str(self.path) == "-"
 
 
+class RecordOutput(OneKey):
+    """Detections and tracks in a format that other tools read."""
+
+    KEY: ClassVar[str] = "record"
+
+    format: Literal["kitti", "mot", "coco"] = Field(
+        description="kitti: a folder of text files, one per frame; mot: a text file; coco: a JSON file of results."
+    )
+    path: FilePath = Field(
+        description="Path of the file, for kitti of the folder; {source} stands for the source's name."
+    )
+
+    def path_for(self, source: str) -> Path:
+        """The path with the source's name put in."""
+        return Path(str(self.path).replace(SOURCE_FIELD, source))
+
+
 class DisplayOutput(OneKey):
     """A window with the annotated frames of all sources in tiles."""
 
@@ -105,6 +122,7 @@ class NullOutput(OneKey):
 Output = Annotated[
     Annotated[FileOutput, Tag("file")]
     | Annotated[EventsOutput, Tag("events")]
+    | Annotated[RecordOutput, Tag("record")]
     | Annotated[DisplayOutput, Tag("display")]
     | Annotated[NullOutput, Tag("null")],
     Discriminator(one_key_tag),

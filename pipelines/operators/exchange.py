@@ -24,11 +24,18 @@ OBJECT_DATA = (ANALYTICS, KEYPOINTS)
 DISPLAY_ELEMENTS = 16  # of each kind in one display meta (MAX_ELEMENTS_IN_DISPLAY_META)
 
 
-def placement_of(frame_meta: Any, padding: bool) -> Placement:
-    """Where the source's picture lies in the frame that the metadata speaks of."""
+def placement_of(frame_meta: Any, padding: bool, mux_size: tuple[int, int] | None = None) -> Placement:
+    """Where the source's picture lies in the frame that the metadata speaks of.
+
+    Args:
+        frame_meta: pyservicemaker's FrameMetadata.
+        padding: whether the stream mux keeps the aspect ratio by padding (else it stretches).
+        mux_size: (width, height) of the mux in pixels, for frames that do not tell it: DeepStream forgets it where it
+            copies a batch.
+    """
     source = (frame_meta.source_width, frame_meta.source_height)
-    mux = (frame_meta.pipeline_width or source[0], frame_meta.pipeline_height or source[1])
-    return _placement(source, mux, padding)
+    mux = (frame_meta.pipeline_width, frame_meta.pipeline_height)
+    return _placement(source, mux if all(mux) else mux_size or source, padding)
 
 
 def view_of(frame_meta: Any, source: str, placement: Placement, reads: Collection[str] = ()) -> FrameView:

@@ -52,6 +52,7 @@ class UserOperator(Operator):
         params: for its constructor, or for the function beside the frame.
         sources: source names, indexed by source id.
         padding: whether the stream mux keeps the aspect ratio by padding.
+        mux_size: see `pipelines.operators.exchange.placement_of`.
         run: ``inline`` in the stream, or ``background``: on a thread of its own, with a copy of what the frame has; it
             may emit events, which go with the next frame of the source, and change nothing else.
         queue: in the background, most frames that wait.
@@ -74,6 +75,7 @@ class UserOperator(Operator):
         params: Mapping[str, Any],
         sources: Sequence[str],
         padding: bool,
+        mux_size: tuple[int, int] | None,
         run: Literal["inline", "background"],
         queue: int,
         overflow: Overflow,
@@ -82,7 +84,8 @@ class UserOperator(Operator):
         report: Report,
     ) -> None:
         super().__init__(report)
-        self._name, self._sources, self._padding, self._on_error = name, sources, padding, on_error
+        self._name, self._sources, self._on_error = name, sources, on_error
+        self._padding, self._mux_size = padding, mux_size
         self._frames = self._failures = self._slow = 0
         self._lock = threading.Lock()
         self._late_events: dict[int, list[dict[str, Any]]] = defaultdict(list)  # by source id, from the background
@@ -112,7 +115,7 @@ class UserOperator(Operator):
             self._guarded(partial(self._call.handle_metadata, batch_meta), "", batch_meta.n_frames)
             return
         for frame_meta in batch_meta.frame_items:
-            placement = placement_of(frame_meta, self._padding)
+            placement = placement_of(frame_meta, self._padding, self._mux_size)
             view = view_of(frame_meta, self._sources[frame_meta.source_id], placement, self._reads)
             if self._worker is None:
                 if self._guarded(partial(self._call, view), _place(view)):

@@ -18,6 +18,7 @@ def add_operate(draft: Draft, stage: OperateStage, origin: str, facts: Facts) ->
         "params": stage.params.get_secret_value(),
         "sources": list(draft.sources),
         "padding": draft.padding,
+        "mux_size": draft.mux_size,
         "run": stage.run,
         "queue": stage.queue,
         "overflow": stage.overflow,

@@ -30,7 +30,9 @@ PropertyValue = bool | int | float | str
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")
 _DEVICE = r"(auto|cpu|cuda(:\d+)?)"
-_RESERVED = re.compile(r"mux|track|outputs|sink|counter|events-\d+|(source|output)-\d+.*|.*-(queue|convert|caps)")
+_RESERVED = re.compile(
+    r"mux|track|outputs|sink|counter|(events|record)-\d+|(source|output)-\d+.*|.*-(queue|convert|caps)"
+)
 _SIZE = re.compile(r"([1-9]\d*)(?:x([1-9]\d*))?")
 
 

@@ -1,0 +1,51 @@
+"""A frame as an event: plain data in pixels of the source (configs/schema/event.schema.json)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from elements.metadata.edit import find_jsons
+from pipelines.operators.clock import utc_text
+from pipelines.operators.event_objects import ANALYTICS, frame_objects
+from pipelines.operators.exchange import EVENTS, MODELS, placement_of
+
+
+class EventMaker:
+    """Makes events of frames.
+
+    Args:
+        pipeline: the definition's name.
+        sources: source names, indexed by source id.
+        padding: whether the stream mux keeps the aspect ratio by padding (else it stretches).
+        mux_size: (width, height) of the mux in pixels, for frames that do not tell it: DeepStream forgets it where it
+            copies a batch.
+        embeddings: whether objects carry their embeddings.
+    """
+
+    def __init__(
+        self,
+        pipeline: str,
+        sources: Sequence[str],
+        padding: bool,
+        mux_size: tuple[int, int] | None = None,
+        embeddings: bool = False,
+    ) -> None:
+        self._pipeline, self._sources, self._padding = pipeline, sources, padding
+        self._mux_size, self._embeddings = mux_size, embeddings
+
+    def event_of(self, frame: Any) -> dict[str, Any]:
+        """The event of a frame (pyservicemaker's FrameMetadata)."""
+        placement = placement_of(frame, self._padding, self._mux_size)
+        return {
+            "pipeline": self._pipeline,
+            "source": self._sources[frame.source_id],
+            "source_id": frame.source_id,
+            "frame": frame.frame_number,
+            "stream_time_s": round(frame.buffer_pts / 1e9, 6),
+            "time_utc": utc_text(frame.ntp_timestamp),
+            "width": placement.source_width,
+            "height": placement.source_height,
+            **find_jsons(frame, (MODELS, ANALYTICS, EVENTS)),
+            "objects": frame_objects(frame, placement, self._embeddings),
+        }
