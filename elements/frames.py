@@ -25,10 +25,14 @@ class BatchFrame(Frame, Protocol):
 
     Attributes:
         batch_id: number of the frame in its batch, as in the metadata.
+        pad_index: pad of the stream mux that it came through.
         placement: where the source's picture lies in the frame that the metadata speaks of.
     """
 
     batch_id: int
+
+    @property
+    def pad_index(self) -> int: ...
 
     @property
     def placement(self) -> Placement: ...
@@ -45,6 +49,7 @@ class FrameReader:
 
     def __init__(self, element: Gst.Element, api: Any, names: Sequence[str] = ()) -> None:
         self._element, self._api, self._names = element, api, names
+        self._source_of_pad: dict[int, int] = {}
 
     def frames_of(self, buffer: Gst.Buffer) -> list[BatchFrame]:
         """The frames of ``buffer``. They are valid until the element passes it on.
@@ -52,15 +57,23 @@ class FrameReader:
         Raises:
             ElementError: if the buffer carries no batch.
         """
+        frames: list[BatchFrame]
         if batch_of(buffer) is not None:
-            return list(portable.frames_of(buffer, self._names))
-        surfaces = self._api.Buffer(buffer)
-        frames: list[BatchFrame] = [
-            ExtractedFrame(surfaces, meta, self._padded, self._names) for meta in surfaces.batch_meta.frame_items
-        ]
-        if not frames:
-            raise ElementError(_NO_BATCH)
+            frames = list(portable.frames_of(buffer, self._names))
+        else:
+            surfaces = self._api.Buffer(buffer)
+            frames = [
+                ExtractedFrame(surfaces, meta, self._padded, self._names) for meta in surfaces.batch_meta.frame_items
+            ]
+            if not frames:
+                raise ElementError(_NO_BATCH)
+        for frame in frames:
+            self._source_of_pad[frame.pad_index] = frame.source_id
         return frames
+
+    def source_of_pad(self, pad_index: int) -> int | None:
+        """Id of the source whose frames came through a pad of the stream mux, ``None`` if there were none."""
+        return self._source_of_pad.get(pad_index)
 
     @cached_property
     def _padded(self) -> bool:
@@ -89,6 +102,7 @@ class ExtractedFrame:
         self.width: int = meta.source_width
         self.height: int = meta.source_height
         self.source_id: int = meta.source_id
+        self.pad_index: int = meta.pad_index
         self.frame_number: int = meta.frame_number
         self.pts: int = meta.buffer_pts
         self.utc_ns: int = meta.ntp_timestamp

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import logging
 import weakref
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 from elements.base import (
     AUTHOR,
@@ -23,12 +25,13 @@ from elements.base import (
     trace_of,
 )
 from elements.frames import BatchFrame, FrameReader
+from elements.frames_at_work import FramesAtWork, FrameWork
 from elements.held_buffer import HeldBuffer
 from elements.inference.errors import InferenceError, ModelError
 from elements.inference.session import ANY_ERROR, Found, Pending, Session
-from elements.metadata.edit import find_editor
-from elements.metadata.writer import write_detections
+from elements.objects_at_work import ObjectsAtWork, ObjectWork, Said
 from elements.overlap import Overlap
+from elements.portable.stream_events import ended_stream
 from elements.pyinfer_options import PROPERTIES, Options, resolve_options
 
 log = logging.getLogger("gstorch.pyinfer")
@@ -39,7 +42,7 @@ _serial = itertools.count()
 _LIVE = {"confidence-threshold": "confidence", "iou-threshold": "iou"}  # property -> threshold of the session
 _COUNTERS = ("frames-inferred", "frames-failed", "nan-count")
 _KEPT = Gst.FlowReturn.CUSTOM_SUCCESS  # GST_BASE_TRANSFORM_FLOW_DROPPED: not pushed by the base class
-_OnItsWay = tuple[HeldBuffer, Pending]
+_OnItsWay = tuple[HeldBuffer, FrameWork | ObjectWork, Pending]
 
 
 class PyInfer(PropertyTable, GstBase.BaseTransform):
@@ -73,7 +76,6 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         self._left_to_skip.clear()
         self.values.update(dict.fromkeys(_COUNTERS, 0))
         self._api = _pyservicemaker()
-        self._reader = FrameReader(self, self._api)
         try:
             options = resolve_options(self.values, self.user_set)
             session = Session(options.model, options.on_error, self._warn)
@@ -83,6 +85,8 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         self._options = options
         self._show_in_force(options)
         self._session = session
+        self._reader = FrameReader(self, self._api, options.source_names)
+        self._work = self._open_work(options, session.task)
         if session.overlaps:
             self._overlap = Overlap(f"{self.get_name()}-results", self._finish, _release)
         return True
@@ -99,6 +103,14 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         except ANY_ERROR as error:  # nothing depends on it any more
             log.error("%s: the model fails in close(): %s", self.get_name(), trace_of(error))
         return True
+
+    def _open_work(self, options: Options, task: str) -> FramesAtWork | ObjectsAtWork:
+        """What the model is given of each batch, and where its answers go."""
+        said = Said(task, self.get_name(), options.unique_id, options.class_offset)
+        if options.operate_on is None:
+            return FramesAtWork(said, self._api)
+        names = functools.partial(_names_of, self, options.operate_on.id)
+        return ObjectsAtWork(options.operate_on, said, self._api, names)
 
     def _show_in_force(self, options: Options) -> None:
         """Let properties tell what is in force, wherever it came from."""
@@ -127,12 +139,13 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         flow = Gst.FlowReturn.OK if self._overlap is None else self._overlap.wait_for_room()
         if flow != Gst.FlowReturn.OK:
             return flow
-        frames = [frame for frame in self._reader.frames_of(buffer) if self._is_due(frame)]
-        pending = self._session.submit(frames)
+        frames = self._reader.frames_of(buffer)
+        work = self._work.plan(buffer, frames, {frame.batch_id for frame in frames if self._is_due(frame)})
+        pending = self._session.submit(work.pictures)
         if self._overlap is None:
-            self._write(buffer, self._collect(pending))
+            self._write(buffer, work, self._collect(pending))
             return flow
-        self._overlap.put((HeldBuffer(buffer), pending))
+        self._overlap.put((HeldBuffer(buffer), work, pending))
         return _KEPT
 
     def _is_due(self, frame: BatchFrame) -> bool:
@@ -151,15 +164,26 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
                 overlap.reset()
             elif Gst.EventType.get_flags(event.type) & Gst.EventTypeFlags.SERIALIZED:
                 overlap.drain()
+        self._forget(event)
         return bool(GstBase.BaseTransform.do_sink_event(self, event))
+
+    def _forget(self, event: Gst.Event) -> None:
+        """Drop what is kept of a source that has ended; it is known by the pad of the mux that it came through."""
+        ended = ended_stream(event)
+        if ended is None or self._session is None:
+            return
+        source_id = self._reader.source_of_pad(ended)
+        if source_id is not None:
+            self._session.forget(source_id)
+            self._work.forget(source_id)
 
     # --- the streaming thread, or that of the overlap -----------------------------------------------------------------
 
     @guarded(Gst.FlowReturn.ERROR)
     def _finish(self, item: _OnItsWay) -> Gst.FlowReturn:
-        held, pending = item
+        held, work, pending = item
         try:
-            self._write(held.buffer, self._collect(pending))
+            self._write(held.buffer, work, self._collect(pending))
         except BaseException:
             held.release()
             raise
@@ -181,23 +205,9 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
             counts = (session.frames_inferred, session.frames_failed, session.nan_count)
             self.values.update(zip(_COUNTERS, counts, strict=True))
 
-    def _write(self, buffer: Gst.Buffer, found: Found) -> None:
-        if not found:
-            return
+    def _write(self, buffer: Gst.Buffer, work: FrameWork | ObjectWork, found: Found) -> None:
         assert self._session is not None
-        by_batch_id = {frame.batch_id: (frame, detections) for frame, detections in cast(Any, found)}
-        names = self._session.names
-        batch_meta = self._api.Buffer(buffer).batch_meta
-        for frame_meta in batch_meta.frame_items:
-            if frame_meta.batch_id not in by_batch_id:
-                continue
-            frame, detections = by_batch_id[frame_meta.batch_id]
-            write_detections(
-                batch_meta, frame_meta, detections, frame.placement, names, self._options.unique_id, self._api.osd
-            )
-            editor = find_editor(frame_meta)
-            if editor is not None:
-                editor.mark_inferred(frame_meta)
+        self._work.write(buffer, work, found, self._session.names)  # type: ignore[arg-type]  # its own plan comes back
 
 
 def _release(item: _OnItsWay) -> None:
@@ -205,12 +215,27 @@ def _release(item: _OnItsWay) -> None:
     item[0].release()
 
 
+def _names_of(element: PyInfer, unique_id: int) -> Sequence[str]:
+    """Class names of the inference element with that id in the pipeline of ``element``."""
+    for other in list(_instances.values()):
+        session, options = other._session, getattr(other, "_options", None)
+        finds = session is not None and options is not None and options.unique_id == unique_id
+        if finds and _top_of(other) is _top_of(element):
+            return session.names  # type: ignore[union-attr]
+    return ()
+
+
+def _top_of(element: Gst.Element) -> Gst.Object:
+    top: Gst.Object = element
+    while top.get_parent() is not None:
+        top = top.get_parent()
+    return top
+
+
 def top_level_of(name: str) -> Gst.Pipeline | None:
     """The pipeline that holds the newest inference element of that name in this process, ``None`` if there is none."""
     for element in reversed(list(_instances.values())):
-        top: Gst.Object = element
-        while top.get_parent() is not None:
-            top = top.get_parent()
+        top = _top_of(element)
         if element.get_name() == name and isinstance(top, Gst.Pipeline):
             return top
     return None

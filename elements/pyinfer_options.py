@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -12,6 +13,7 @@ from typing import Any
 import yaml
 
 from elements.base import Property
+from elements.inference.cascade import OperateOn
 from elements.inference.config import ModelConfig, parse_list
 from elements.inference.engines.base import is_class_path
 from elements.inference.errors import ModelError
@@ -26,7 +28,9 @@ PROPERTIES = (
     Property("iou-threshold", float, 0.45, f"Overlap above which the lesser box of a class goes{LIVE}", 0, 1),
     Property("batch-size", "uint", 0, "Most frames per run of a model that takes any number on a GPU; 0: all"),
     Property("interval", "uint", 0, f"Frames skipped between two inferences of a source{LIVE}"),
-    Property("engine", str, "auto", "What runs the model: auto (by file type), onnx, openvino, torch, tensorrt, ultralytics"),
+    Property(
+        "engine", str, "auto", "What runs the model: auto (by file type), onnx, openvino, torch, tensorrt, ultralytics"
+    ),
     Property("device", str, "auto", "auto, cpu, cuda or cuda:N; only auto falls back to the CPU"),
     Property("precision", str, "auto", "auto, fp32 or fp16; auto: as the file was made, fp16 for torch on a GPU"),
     Property("weights", str, "", "State dict for a torch.nn.Module class of your own"),
@@ -43,8 +47,21 @@ PROPERTIES = (
     Property("coordinates", str, "auto", "Unit of the model's boxes: auto, pixel, normalized"),
     Property("input-size", str, "", "Input of a model of free size: 640 or 640x384 (width x height)"),
     Property("classes", str, "", "Names or numbers of the classes to report, with commas between them; empty: all"),
+    Property("params", str, "", 'Parameters of a class of your own, or of postprocess, as JSON: {"threshold": 0.5}'),
+    Property("postprocess", str, "", "package.module:function that reads the model's outputs in place of a layout"),
+    Property(
+        "operate-on",
+        str,
+        "",
+        'Objects to work on in place of frames, as JSON: {"id": 1, "classes": ["car"], "min_size": 32, '
+        '"max_objects": 40, "refresh": 5, "rate": 100}; id is the unique-id of who finds them',
+    ),
+    Property("class-offset", "uint", 0, "Added to class ids, to tell models of one unique-id apart", 0, 2**31 - 1),
+    Property("source-names", str, "", "Names of the sources by id, as a JSON list; a model of your own sees them"),
     Property("on-error", str, "stop", "When the model fails on a frame: stop, or skip the frame and count it"),
-    Property("frames-inferred", "uint64", 0, "Frames that the model has seen", writable=False),
+    Property(
+        "frames-inferred", "uint64", 0, "Frames (objects, with operate-on) that the model has seen", writable=False
+    ),
     Property("frames-failed", "uint64", 0, "Frames on which the model failed (on-error=skip)", writable=False),
     Property("nan-count", "uint64", 0, "Rows of model output left out as not finite numbers", writable=False),
 )
@@ -57,7 +74,8 @@ _OPTION_OF = {
     "iou-threshold": "iou",
     "pad-value": "pad",
 }
-_ELEMENT_OPTIONS = ("interval", "unique_id", "on_error")
+_ELEMENT_OPTIONS = ("interval", "unique_id", "on_error", "operate_on", "class_offset", "source_names")
+_JSON = ("params", "operate-on", "source-names")  # properties
 _FIXED = {"task": ("detect",)}  # options of the stage that leave no choice yet
 
 
@@ -70,12 +88,18 @@ class Options:
         interval: frames skipped between two inferences of a source.
         unique_id: component id of the objects.
         on_error: ``stop`` or ``skip``.
+        operate_on: which objects to work on; ``None``: on frames.
+        class_offset: added to class ids.
+        source_names: names of the sources by id.
     """
 
     model: ModelConfig
     interval: int = 0
     unique_id: int = 1
     on_error: str = "stop"
+    operate_on: OperateOn | None = None
+    class_offset: int = 0
+    source_names: tuple[str, ...] = ()
 
 
 def resolve_options(values: Mapping[str, Any], user_set: set[str]) -> Options:
@@ -94,10 +118,14 @@ def resolve_options(values: Mapping[str, Any], user_set: set[str]) -> Options:
     element = {key: options.pop(key) for key in _ELEMENT_OPTIONS if key in options}
     if element.get("on_error", "stop") not in ("stop", "skip"):
         raise ModelError(f"on-error: '{element['on_error']}' is neither stop nor skip")
-    for key in ("interval", "unique_id"):
+    for key in ("interval", "unique_id", "class_offset"):
         number = element.get(key, 0)
         if not isinstance(number, int) or number < 0:
             raise ModelError(f"{key}: '{number}' is not a whole number of 0 or more")
+    if "operate_on" in element:
+        element["operate_on"] = OperateOn.from_mapping(_of_type(element["operate_on"], dict, "operate-on"))
+    if "source_names" in element:
+        element["source_names"] = tuple(_of_type(element["source_names"], list, "source-names"))
     return Options(ModelConfig.from_mapping(options), **element)
 
 
@@ -134,8 +162,23 @@ def read_options(path: str) -> dict[str, Any]:
     return options
 
 
+def _of_type(value: Any, kind: type, key: str) -> Any:
+    if not isinstance(value, kind):
+        raise ModelError(f"{key}: '{value}' is no {'list' if kind is list else 'mapping'}")
+    return value
+
+
 def _plain(name: str, value: Any) -> Any:
-    """A property's value as the option wants it."""
+    """A property's value as the option wants it.
+
+    Raises:
+        ModelError: if it should be JSON and is not.
+    """
+    if name in _JSON and value:
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise ModelError(f"{name}: it is no JSON ({error}): {value}") from None
     if name == "pad-value" and value < 0:
         return None
     if name == "labels" and value and "," in value and not os.path.exists(value):  # noqa: PTH110, Path raises if too long

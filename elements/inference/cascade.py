@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -165,11 +165,14 @@ class Cascade:
         """Tracks whose answers are kept."""
         return len(self._entries)
 
-    def plan(self, frames: Sequence[tuple[Frame, Sequence[Target]]]) -> Plan:
-        """What the model must look at in these frames. Batches are planned in order; answers may come later."""
+    def plan(self, frames: Sequence[tuple[Frame, Sequence[Target]]], resting: Collection[int] = ()) -> Plan:
+        """What the model must look at in these frames. Batches are planned in order; answers may come later.
+
+        In the frames at the places ``resting`` nothing is looked at; tracks get the answers that they have.
+        """
         plan = Plan()
-        for frame, targets in frames:
-            plan.known.append(self._plan_frame(plan, frame, targets))
+        for place, (frame, targets) in enumerate(frames):
+            plan.known.append(self._plan_frame(plan, frame, targets, place not in resting))
         return plan
 
     def forget(self, source_id: int) -> None:
@@ -179,7 +182,9 @@ class Cascade:
         self._allowance.pop(source_id, None)
         self._times.pop(source_id, None)
 
-    def _plan_frame(self, plan: Plan, frame: Frame, targets: Sequence[Target]) -> list[tuple[int, Answer]]:
+    def _plan_frame(
+        self, plan: Plan, frame: Frame, targets: Sequence[Target], looks: bool
+    ) -> list[tuple[int, Answer]]:
         source, now = frame.source_id, frame.pts / 1e9
         if now < self._times.get(source, now):
             self.forget(source)
@@ -193,7 +198,7 @@ class Cascade:
             entry = self._entry(source, target, now)
             if entry is not None:
                 known.append((target.index, entry.answer))
-            if entry is None or self._is_stale(entry, now):
+            if looks and (entry is None or self._is_stale(entry, now)):
                 area = (region[2] - region[0]) * (region[3] - region[1])
                 due.append((entry is not None, -area, target, region))
         due.sort(key=lambda item: item[:2])

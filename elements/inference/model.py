@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
-import importlib
 import logging
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +21,8 @@ from elements.inference.frame import Frame
 from elements.inference.letterbox import Size, smallest_input
 from elements.inference.loading import LoadedModel, load_model
 from elements.inference.nms import nms
+from elements.inference.own import open_own
+from elements.inference.postprocess import PostprocessedModel
 from elements.inference.preprocess import Preprocessor
 from elements.metadata.detections import Detections
 from elements.metadata.placement import Placement
@@ -35,12 +34,13 @@ log = logging.getLogger("gstorch.inference")
 
 
 class Model(Protocol):
-    """What pyinfer runs. A class of your own has the same three methods and is built with the `ModelConfig`.
+    """What pyinfer runs. A class of your own has the same three methods (see `elements.inference.own`).
 
     Optional attributes: ``names`` (class names by number), ``confidence`` and ``iou`` (set when the element's
     properties change), ``stats`` (`ModelStats`), and ``overlaps``. Where that is true the model also has
     ``submit(frames)``, which begins and returns at once, and ``collect(work)``, which waits for what ``submit`` gave
     and returns what ``infer`` does. Both are called in the same order, from two threads, with a few batches on the way.
+    A model with ``forget(source_id)`` is told when a source has ended.
     """
 
     def load(self) -> None:
@@ -298,42 +298,16 @@ def open_model(config: ModelConfig) -> Model:
         ModelError: if the path is neither.
         Exception: whatever the module or class of your own raises.
     """
-    path = config.path
-    if is_class_path(path):
-        return _own_model(config)
+    if is_class_path(config.path):
+        own: Model = open_own(config, _network_model)
+        return own
     try:
         engine_name(config)
     except ModelError as error:
-        raise ModelError(f"model '{path}': {error}") from error
-    return DetectionModel(config)
+        raise ModelError(f"model '{config.path}': {error}") from error
+    return _network_model(config)
 
 
-def _own_model(config: ModelConfig) -> Model:
-    module_name, class_name = config.path.split(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise  # something that the module needs
-        raise ModelError(
-            f"model '{config.path}': there is no module '{error.name}' on Python's path: start where it is, or set "
-            "PYTHONPATH to the folder that holds it"
-        ) from None
-    model_class = getattr(module, class_name, None)
-    if model_class is None:
-        near = difflib.get_close_matches(class_name, vars(module), n=1)
-        hint = f": did you mean '{near[0]}'?" if near else ""
-        raise ModelError(f"model '{config.path}': module '{module_name}' has no class '{class_name}'{hint}")
-    if _is_network(model_class):
-        return DetectionModel(config)
-    missing = [hook for hook in ("load", "infer", "close") if not callable(getattr(model_class, hook, None))]
-    if missing:
-        raise ModelError(f"model '{config.path}': the class lacks {', '.join(missing)}()")
-    model: Model = model_class(config)
-    return model
-
-
-def _is_network(model_class: Any) -> bool:
-    """Whether the class is a `torch.nn.Module`: only a network, for which the rest is done here."""
-    torch = sys.modules.get("torch")  # a module class cannot exist without it
-    return torch is not None and isinstance(model_class, type) and issubclass(model_class, torch.nn.Module)
+def _network_model(config: ModelConfig) -> Model:
+    """A network, with a decoder of ours or a function of the user's behind it."""
+    return DetectionModel(config) if config.postprocess is None else PostprocessedModel(config)

@@ -77,16 +77,24 @@ class OwnModel:
             import_torch()
         self._model.load()
 
-    overlaps = False
+    @property
+    def overlaps(self) -> bool:
+        """Whether the class has ``submit`` and ``collect``, see `Model`."""
+        return bool(getattr(self._model, "overlaps", False))
+
+    def submit(self, frames: Sequence[Frame]) -> Any:
+        """What the class's ``submit`` gives; see `Model`."""
+        work = self._model.submit(self._shown(frames))
+        self._note(frames)
+        return work
 
     def infer(self, frames: Sequence[Frame]) -> list[Detections]:
         """What the class answers, as it is: whoever calls checks it."""
-        shown = [OwnFrame(frame, self._state(frame)) for frame in frames]
+        shown = self._shown(frames)
         started = time.monotonic()
         found: list[Detections] = self._model.infer(shown)
         self._pace.add(len(frames), started, time.monotonic())
-        for frame in frames:
-            self._times[frame.source_id] = frame.pts
+        self._note(frames)
         return found
 
     def close(self) -> None:
@@ -122,6 +130,14 @@ class OwnModel:
         if name == "_model":  # not made yet
             raise AttributeError(name)
         return getattr(self._model, name)
+
+    def _shown(self, frames: Sequence[Frame]) -> list[OwnFrame]:
+        return [OwnFrame(frame, self._state(frame)) for frame in frames]
+
+    def _note(self, frames: Sequence[Frame]) -> None:
+        """Remember the times of frames that the class took. Those of a call that failed are given again."""
+        for frame in frames:
+            self._times[frame.source_id] = frame.pts
 
     def _state(self, frame: Frame) -> dict[str, Any]:
         if frame.pts < self._times.get(frame.source_id, 0):

@@ -103,6 +103,16 @@ class Session:
         return getattr(self._model, "names", ())
 
     @property
+    def task(self) -> str:
+        """What the model does, see `elements.inference.tasks`."""
+        return str(getattr(self._model, "task", None) or getattr(self._config, "task", "detect"))
+
+    def forget(self, source_id: int) -> None:
+        """Tell the model, if it keeps anything, that a source has ended. Nothing of it may be on its way."""
+        if hasattr(self._model, "forget"):
+            self._model.forget(source_id)
+
+    @property
     def nan_count(self) -> int:
         """Rows of the model's output that were left out as they are no finite numbers."""
         return int(self._broken + getattr(getattr(self._model, "stats", None), "nan", 0))
@@ -189,7 +199,8 @@ def _text_of(frames: Sequence[Frame], error: BaseException) -> str:
         where, text = [error.frame], str(error)
     else:
         where, text = list(frames), f"{type(error).__name__}: {error}"
-    return "; ".join(f"source {frame.source_id}, frame {frame.frame_number}" for frame in where) + f": {text}"
+    places = dict.fromkeys(f"source {frame.source_id}, frame {frame.frame_number}" for frame in where)
+    return "; ".join(places) + f": {text}"  # each once: several may be crops of one frame
 
 
 def _culprit(error: BaseException) -> BaseException:

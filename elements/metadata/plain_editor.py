@@ -64,6 +64,10 @@ class PlainEditor:
         """Note that a model looked at the frame."""
         target._meta.infer_done = True
 
+    def set_parent(self, target: Any, parent: Any) -> None:
+        """Note in which object of the same frame this one was found."""
+        target._meta.parent = parent._meta
+
     def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int:
         """Remove the objects for which ``predicate`` holds; the number of them."""
         doomed = {id(item._meta) for item in target.object_items if predicate(item)}

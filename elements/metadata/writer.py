@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from elements.metadata.detections import Detections, FloatArray, mask_windows
-from elements.metadata.edit import Editor, attach_json, find_editor
+from elements.metadata.edit import Editor, attach_json, editor_of, find_editor
 from elements.metadata.masks import THRESHOLD, mask_over_box
 from elements.metadata.placement import Placement
 
@@ -34,6 +34,8 @@ def write_detections(
     names: Sequence[str],
     component_id: int,
     osd: ModuleType,
+    class_offset: int = 0,
+    parent: Any = None,
 ) -> None:
     """Append one object per detection to a frame.
 
@@ -47,6 +49,8 @@ def write_detections(
         names: class names by number; a number beyond them serves as its own name.
         component_id: ``unique_component_id`` of the objects.
         osd: the ``osd`` module of the same pyservicemaker.
+        class_offset: added to the class numbers, so that those of several models stay apart.
+        parent: ObjectMetadata of the same frame in which they were found.
     """
     if not len(detections):
         return
@@ -60,7 +64,7 @@ def write_detections(
         class_id, track = class_ids[row], tracks[row]
         label = short_label(names[class_id] if class_id < len(names) else str(class_id))
         object_meta = batch_meta.acquire_object_meta()
-        object_meta.class_id = class_id
+        object_meta.class_id = class_id + class_offset
         object_meta.confidence = scores[row]
         object_meta.label = label
         object_meta.unique_component_id = component_id
@@ -85,6 +89,49 @@ def write_detections(
             if detections.embeddings is not None:
                 _write_json(object_meta, EMBEDDING, numbers(detections.embeddings[row], 6))
         frame_meta.append(object_meta)
+        if parent is not None and editor is not None:  # appending clears it
+            editor.set_parent(object_meta, parent)
+
+
+def annotate(
+    object_meta: Any,
+    found: Detections,
+    task: str,
+    placement: Placement,
+    names: Sequence[str],
+    classifier: str,
+    component_id: int,
+) -> None:
+    """Write what a second model says of an object that is there already: its best row.
+
+    Args:
+        object_meta: ObjectMetadata.
+        found: at least one row, keypoints in source-frame pixels.
+        task: ``classify`` gives a classifier's label, ``embed`` and ``pose`` JSON as `write_detections` does.
+        placement: see `write_detections`.
+        names: class names by number.
+        classifier: name of the classifier.
+        component_id: ``unique_component_id`` of the classifier.
+
+    Raises:
+        ValueError: if ``found`` lacks what the task should give.
+        EditError: see `elements.metadata.edit`.
+    """
+    best = found[[int(found.scores.argmax())]]
+    if task == "classify":
+        class_id = int(best.class_ids[0])
+        label = names[class_id] if class_id < len(names) else str(class_id)
+        editor_of(object_meta).classify(object_meta, classifier, label, class_id, float(best.scores[0]), component_id)
+        return
+    if task == "embed":
+        if best.embeddings is None:
+            raise ValueError(f"{classifier}: a model for task embed must return embeddings")
+        _write_json(object_meta, EMBEDDING, numbers(best.embeddings[0], 6))
+        return
+    points = _keypoints_in_mux(best, placement)
+    if points is None:
+        raise ValueError(f"{classifier}: a model for task {task} must return keypoints")
+    _write_json(object_meta, KEYPOINTS, _without_padding(points[0]))
 
 
 def short_label(label: str) -> str:

@@ -49,6 +49,10 @@ class BatchFrame:
         return self._meta.source_id
 
     @property
+    def pad_index(self) -> int:
+        return self._meta.pad_index
+
+    @property
     def frame_number(self) -> int:
         return self._meta.frame_number
 

@@ -32,7 +32,14 @@ class Tensor:
 
 def frame(padded: bool) -> ExtractedFrame:
     meta = types.SimpleNamespace(
-        batch_id=0, source_width=640, source_height=640, source_id=0, frame_number=0, buffer_pts=0, ntp_timestamp=0
+        batch_id=0,
+        source_width=640,
+        source_height=640,
+        source_id=0,
+        frame_number=0,
+        buffer_pts=0,
+        ntp_timestamp=0,
+        pad_index=0,
     )
     return ExtractedFrame(types.SimpleNamespace(extract=lambda batch_id: Tensor()), meta, padded)
 

@@ -28,9 +28,6 @@ class Device:
     collected: list[int]
     fails_on = -1
 
-    def __init__(self, _config: Any) -> None:
-        pass
-
     def load(self) -> None:
         cls = type(self)
         cls.done = threading.Semaphore(0)

@@ -106,6 +106,15 @@ def test_what_is_not_kept_is_looked_at_in_every_frame(task, options) -> None:
     assert len(stage.cascade) == 0
 
 
+def test_in_resting_frames_tracks_keep_their_answers() -> None:
+    cascade = Cascade(OperateOn(1), "classify")
+    first = cascade.plan([(frame(0), [car(0, 7)])])
+    first.fill([(first.asked[0].crop, label(3))])
+    second = cascade.plan([(frame(0.1), [car(0, 7), car(1, 8)]), (frame(0.2), [car(0, 7), car(1, 8)])], resting=[0])
+    assert [[place for place, _ in known] for known in second.known] == [[0], [0, 1]]
+    assert len(second.asked) == 1
+
+
 def test_objects_without_a_track_are_looked_at_in_every_frame() -> None:
     stage = Stage()
     for number in range(5):

@@ -11,6 +11,7 @@ from elements.inference.config import ModelConfig
 from elements.inference.errors import ModelError
 from elements.inference.frame import ArrayFrame
 from elements.inference.model import DetectionModel, FrameError, open_model
+from elements.inference.own import OwnModel
 from tests import onnx_models
 from tests.onnx_models import LAYOUTS, finder, save
 from tests.pictures import NAMES, SCORE, SIZES, assert_finds, frame_of
@@ -269,7 +270,7 @@ def test_config_is_checked(options, message):
 def test_open_model_by_suffix_and_class(tmp_path):
     assert isinstance(open_model(ModelConfig("m.onnx")), DetectionModel)
     own = open_model(ModelConfig("elements.inference.model:DetectionModel"))
-    assert isinstance(own, DetectionModel)
+    assert isinstance(own, OwnModel)
     assert isinstance(open_model(ModelConfig("m.pt2")), DetectionModel)
     with pytest.raises(ModelError, match=r"no engine runs '\.txt': use one of \.onnx, \.pt, .*a class of your own"):
         open_model(ModelConfig("m.txt"))

@@ -7,7 +7,6 @@ checked for that.
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import warnings
@@ -20,6 +19,7 @@ from typing import Any
 from elements.inference.config import ModelConfig
 from elements.inference.engines.base import check_file, import_torch, is_class_path
 from elements.inference.errors import ModelError, brief
+from elements.inference.params import call_with_params, import_object
 
 METADATA_FILES = ("config.txt", "metadata.json")  # JSON beside the network; ultralytics writes config.txt
 _TRUST = "A pickle can run any code when it is loaded: if you know where it comes from, set trust: true"
@@ -73,8 +73,8 @@ def _members(path: str) -> list[str]:
 def _own_class(config: ModelConfig, device: Any) -> Any:
     """An instance of the user's class, with the weights."""
     torch = import_torch()
-    module_name, class_name = config.path.split(":")
-    module = getattr(importlib.import_module(module_name), class_name)()
+    params = config.params if config.postprocess is None else {}  # which are then the function's
+    module = call_with_params(import_object(config.path), params, {"config": config})()
     if config.weights:
         check_file(config.weights, "weights")
         try:

@@ -115,6 +115,10 @@ class NvdsEditor:
         values = np.frombuffer(ctypes.string_at(params.data, count * _FLOAT), np.float32)
         return values.reshape(params.height, params.width), params.threshold
 
+    def set_parent(self, target: Any, parent: Any) -> None:
+        """Set ``parent`` of an object that was added to a frame; adding clears it."""
+        layout.ObjectMeta.from_address(struct_of(target)).parent = struct_of(parent)
+
     # --- frames -------------------------------------------------------------------------------------------------------
 
     def mark_inferred(self, target: Any) -> None:

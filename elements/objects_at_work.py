@@ -1,0 +1,160 @@
+"""pyinfer on the objects of another stage: finds them in the batch, and writes there what the model says of them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from elements.base import ElementError
+from elements.frames import BatchFrame
+from elements.inference.cascade import Answer, Cascade, OperateOn, Plan, Target
+from elements.inference.frame import Frame
+from elements.metadata.detections import Detections
+from elements.metadata.writer import UNTRACKED_OBJECT_ID, annotate, write_detections
+
+ANNOTATIONS = ("classify", "embed", "pose")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How answers are written.
+
+    Attributes:
+        task: what the model does. Of an object, ``classify``, ``embed`` and ``pose`` say something of itself; anything
+            else finds new objects in it.
+        name: of the stage, by which a classifier's labels are known.
+        component_id: of the stage.
+        class_offset: added to the numbers of classes.
+    """
+
+    task: str
+    name: str
+    component_id: int
+    class_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectWork:
+    """What a batch needs; ``frames`` by batch id, each with the place of each object and its answer."""
+
+    plan: Plan
+    frames: dict[int, tuple[BatchFrame, list[tuple[int, Answer]]]]
+
+    @property
+    def pictures(self) -> list[Frame]:
+        """What the model is given, in one call."""
+        return [answer.crop for answer in self.plan.asked]
+
+
+class ObjectsAtWork:
+    """The objects of a stream that a stage works on.
+
+    Args:
+        options: which objects, and how often.
+        said: how answers are written.
+        api: the pyservicemaker module in use.
+        names: gives the class names of the stage that finds the objects, empty if they are not known.
+    """
+
+    def __init__(self, options: OperateOn, said: Said, api: Any, names: Callable[[], Sequence[str]] = tuple) -> None:
+        self._options, self._said, self._api, self._names = options, said, api, names
+        self._cascade = Cascade(options, said.task)
+        self._checked = False
+
+    def plan(self, buffer: Any, frames: Sequence[BatchFrame], due: Collection[int]) -> ObjectWork:
+        """Which objects of a batch the model is given, and which have an answer already.
+
+        Args:
+            buffer: the batch.
+            frames: its frames.
+            due: batch ids of those in which new objects are looked at.
+
+        Raises:
+            ElementError: if the stage that finds the objects has no such class.
+        """
+        if not self._checked:  # not before the first batch, when that stage has its model
+            check_classes(self._options.classes, self._names())
+            self._checked = True
+        metas = {
+            meta.batch_id: _targets(meta, self._options.id) for meta in self._api.Buffer(buffer).batch_meta.frame_items
+        }
+        found = [(frame, _in_source(frame, metas.get(frame.batch_id, []))) for frame in frames]
+        resting = [place for place, frame in enumerate(frames) if frame.batch_id not in due]
+        plan = self._cascade.plan(found, resting)
+        known = {frame.batch_id: (frame, answers) for frame, answers in zip(frames, plan.known, strict=True)}
+        return ObjectWork(plan, known)
+
+    def write(
+        self, buffer: Any, work: ObjectWork, found: Sequence[tuple[Frame, Detections]], names: Sequence[str]
+    ) -> None:
+        """Take the model's answers and write what is known of every object into the batch."""
+        work.plan.fill(found)
+        batch_meta = self._api.Buffer(buffer).batch_meta
+        for frame_meta in batch_meta.frame_items:
+            frame, answers = work.frames.get(frame_meta.batch_id, (None, []))
+            by_place = {place: answer for place, answer in answers if answer.found is not None and len(answer.found)}
+            if frame is None or not by_place:
+                continue
+            for place, item in enumerate(frame_meta.object_items):
+                if place in by_place:
+                    self._write_one(batch_meta, frame_meta, item, frame, by_place[place], names)
+
+    def forget(self, source_id: int) -> None:
+        """Drop what is known of a source, which has ended."""
+        self._cascade.forget(source_id)
+
+    def _write_one(
+        self, batch_meta: Any, frame_meta: Any, item: Any, frame: BatchFrame, answer: Answer, names: Sequence[str]
+    ) -> None:
+        assert answer.found is not None
+        said, found = self._said, answer.crop.to_frame(answer.found)
+        if said.task in ANNOTATIONS:
+            annotate(item, found, said.task, frame.placement, names, said.name, said.component_id)
+        else:
+            write_detections(
+                batch_meta, frame_meta, found, frame.placement, names, said.component_id, self._api.osd,
+                class_offset=said.class_offset, parent=item,
+            )  # fmt: skip
+
+
+def check_classes(wanted: Sequence[str | int], names: Sequence[str]) -> None:
+    """See whether the classes that a stage works on are ones of the stage that finds them.
+
+    Raises:
+        ElementError: names those that are not, and the nearest that is.
+    """
+    for name in wanted:
+        if isinstance(name, str) and names and name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(names[:20])}"
+            raise ElementError(f"operate-on: the stage that it works on has no class '{name}': {hint}")
+
+
+def _targets(frame_meta: Any, component_id: int) -> list[Target]:
+    """The objects of one stage, boxes in pixels of the metadata."""
+    found = []
+    for place, item in enumerate(frame_meta.object_items):
+        if item.unique_component_id != component_id:
+            continue
+        rect = item.rect_params
+        box = (rect.left, rect.top, rect.left + rect.width, rect.top + rect.height)
+        track = None if item.object_id == UNTRACKED_OBJECT_ID else item.object_id
+        angle = math.radians(rect.rotation_angle)
+        found.append(Target(place, component_id, item.class_id, item.label, track, box, angle))
+    return found
+
+
+def _in_source(frame: BatchFrame, targets: Sequence[Target]) -> list[Target]:
+    """The same objects, boxes in pixels of the source."""
+    if not targets:
+        return []
+    boxes = frame.placement.to_source(np.array([target.box for target in targets], np.float32)).tolist()
+    return [
+        Target(t.index, t.component_id, t.class_id, t.label, t.track_id, tuple(box), t.angle)
+        for t, box in zip(targets, boxes, strict=True)
+    ]
