@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from elements.base import Gst
 from pipelines.graph import Attachment, Graph, Node
+from pipelines.properties import Where, report_unset, set_wide, split_wide
 from pipelines.runtime import Runtime
 
 
@@ -28,35 +30,50 @@ class Assembly:
     operators: dict[str, Any] = field(default_factory=dict)
 
 
-def assemble(graph: Graph, runtime: Runtime, shared: dict[str, Any] | None = None) -> Assembly:
-    """Make every node, link and attachment of the graph.
+def assemble(
+    graph: Graph, runtime: Runtime, shared: dict[str, Any] | None = None, where: Where | None = None
+) -> Assembly:
+    """Make every node, link and attachment of the graph, and see whether every property took effect.
 
     Args:
         graph: what to build.
         runtime: from `load_runtime`.
         shared: objects handed to operators by parameter name, for parameters whose value in the graph is ``"@name"``.
+        where: what to call the place in the definition that a node's ``origin`` names; default: the origin.
 
     Raises:
         AssemblyError: names the node or link, its origin in the definition, and the reason.
     """
+    where = where or (lambda origin: origin)
     pipeline = runtime.api.Pipeline(graph.name)
+    wide = {}
     for node in graph.nodes.values():
+        properties, wide[node.name] = split_wide(node.properties)
         try:
-            pipeline.add(node.factory, node.name, dict(node.properties))
+            pipeline.add(node.factory, node.name, properties)
         except Exception as error:
-            raise AssemblyError(f"{_who(node)}: {_why_not(node, error)}") from error
+            raise AssemblyError(f"{_who(node, where)}: {_why_not(node, error)}") from error
     for link in graph.links:
         try:
             pipeline.link((link.source, link.target), (link.source_pad, link.target_pad))
         except Exception as error:
             source, target = graph.nodes[link.source], graph.nodes[link.target]
-            raise AssemblyError(f"cannot link {_who(source)} to {_who(target)}: {error}") from error
+            raise AssemblyError(f"cannot link {_who(source, where)} to {_who(target, where)}: {error}") from error
     assembly = Assembly(pipeline, gst_pipeline(pipeline, graph), graph)
+    _see_to_properties(assembly, wide, where)
     for attachment in graph.attachments:
         operator = _operator(attachment, shared or {})
         assembly.operators[attachment.name] = operator
         pipeline.attach(attachment.node, runtime.api.Probe(attachment.name, operator), tips=attachment.pad)
     return assembly
+
+
+def _see_to_properties(assembly: Assembly, wide: Mapping[str, Mapping[str, int]], where: Where) -> None:
+    for name, properties in wide.items():
+        set_wide(assembly.gst.get_by_name(name), properties)
+    refused = report_unset(assembly.gst, assembly.graph, where)
+    if refused:
+        raise AssemblyError("\n".join(refused))
 
 
 def gst_pipeline(pipeline: Any, graph: Graph) -> Gst.Pipeline:
@@ -91,8 +108,8 @@ def _operator(attachment: Attachment, shared: dict[str, Any]) -> Any:
     return operator_class(**params)
 
 
-def _who(node: Node) -> str:
-    return f"{node.origin or 'element'} '{node.name}' ({node.factory})"
+def _who(node: Node, where: Where) -> str:
+    return f"{where(node.origin) if node.origin else 'element'} '{node.name}' ({node.factory})"
 
 
 def _why_not(node: Node, error: Exception) -> str:

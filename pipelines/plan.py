@@ -93,6 +93,6 @@ def open_runner(plan: Plan, stdout: TextIO | None = None) -> Runner:
     else:
         prepare_outputs(plan.definition)
         shared = {"counts": counts, "report": report, "stdout": stdout or sys.stdout}
-        assembly = assemble(plan.graph, plan.runtime, shared)
+        assembly = assemble(plan.graph, plan.runtime, shared, plan.definition.where)
     failed = frozenset(i for i, facts in enumerate(plan.sources) if facts.error)
     return Runner(assembly, statuses, counts, mux_pads(len(statuses), failed), plan.definition.runtime, inbox)

@@ -19,8 +19,10 @@ from pipelines.builder import MUX, source_node
 from pipelines.bus import BusEvent, BusWatch, Inbox
 from pipelines.definition import Runtime as RuntimeOptions
 from pipelines.failure import describe
+from pipelines.gate import hold_until_loop_runs
 from pipelines.outcome import EXIT_COMPLETE, EXIT_FAILED, EXIT_PARTIAL, Outcome, SourceCount
 from pipelines.sources import ENDED, SourceState, SourceStatus
+from pipelines.stall import describe_stall, holders
 
 log = logging.getLogger("gstorch.runner")
 
@@ -52,6 +54,7 @@ class Runner:
     _stop_deadline: float | None = None
     _signalled_at: float | None = None
     _aborted: bool = False
+    _silent: dict[int, int] = field(default_factory=dict)  # cameras that went silent: their frames until then
 
     def run(self, on_progress: Callable[[Runner], None] | None = None) -> Outcome:
         """Start, watch until the end, stop. Call on the main thread: it owns SIGINT and SIGTERM meanwhile."""
@@ -62,6 +65,8 @@ class Runner:
         started, cpu_started = time.monotonic(), time.process_time()
         with self._signal_handlers():
             try:
+                if not hasattr(pipeline, "gst_pipeline"):  # NVIDIA's
+                    hold_until_loop_runs(self._element(MUX))
                 pipeline.start()
                 self._watch(started, on_progress)
             finally:
@@ -115,17 +120,14 @@ class Runner:
             now = time.monotonic()
             if frames and self.outcome.first_result_s is None:
                 self.outcome.first_result_s = now - started
-            if frames != frames_before or not self._frames_are_due():
+            if frames != frames_before or self._only_cameras_are_away():
                 progressed_at, frames_before = now, frames
             if self._stop_deadline is not None and now > self._stop_deadline:
                 log.warning("not drained within %.0f s of the stop: ending now", self.options.stop_timeout)
                 return
-            limit = self._stall_limit()
-            if now - progressed_at > limit:
-                due = ", ".join(f"'{name}'" for name in self._names(SourceState.RUNNING, SourceState.STARTING))
-                self.outcome.error = (
-                    f"no frame came through for {limit:.0f} s although {due} should deliver (runtime.stall_timeout)"
-                )
+            if event is None and self._start_failed():
+                return
+            if now - progressed_at > self._stall_limit() and self._on_stall():
                 return
             self._mark_running()
             if on_progress is not None:
@@ -213,15 +215,47 @@ class Runner:
 
     def _mark_running(self) -> None:
         for source_id in self.pads:
-            if self.statuses[source_id].state is SourceState.STARTING and self.counts[source_id].frames:
+            state, frames = self.statuses[source_id].state, self.counts[source_id].frames
+            back = state is SourceState.LOST and frames > self._silent.get(source_id, frames)
+            if back or (state is SourceState.STARTING and frames):
                 self._change(source_id, SourceState.RUNNING, "")
+            if state is not SourceState.LOST:
+                self._silent.pop(source_id, None)
 
-    def _frames_are_due(self) -> bool:
-        """Whether silence would be a fault: a file is being read, or a camera is connected."""
-        due = (SourceState.RUNNING, SourceState.STARTING)
-        return any(
-            status.state is SourceState.RUNNING or (status.state in due and status.source.kind != "rtsp")
-            for status in self.statuses
+    # --- standing still -----------------------------------------------------------------------------------------------
+
+    def _start_failed(self) -> bool:
+        """pyservicemaker's `start` tells nobody that the pipeline refused to play; elements mostly do, but not all."""
+        if self.assembly.gst.get_state(0)[0] != Gst.StateChangeReturn.FAILURE or not self.inbox.empty():
+            return False
+        self.outcome.error = (
+            "an element refused to start without saying why: GST_DEBUG=3 in the environment shows which"
+        )
+        return True
+
+    def _on_stall(self) -> bool:
+        """Nothing moved for the whole time limit. True ends the run; cameras alone may be silent and come back."""
+        gst, graph = self.assembly.gst, self.assembly.graph
+        due = [i for i in self.pads if self.statuses[i].state in (SourceState.RUNNING, SourceState.STARTING)]
+        limit = self._stall_limit()
+        if due and all(self.statuses[i].source.kind == "rtsp" for i in due) and not holders(gst, graph, MUX):
+            for source_id in due:
+                self._silent[source_id] = self.counts[source_id].frames
+                self._change(source_id, SourceState.LOST, f"no frame for {limit:.0f} s")
+            return False
+        names = ", ".join(f"'{self.statuses[i].source.name}'" for i in due)
+        what = f"no frame came through for {limit:.0f} s although {names} should deliver"
+        if not due:
+            what = f"every source has ended, but the outputs did not finish within {limit:.0f} s"
+        self.outcome.error = f"{what} (runtime.stall_timeout): {describe_stall(gst, graph, MUX)}"
+        return True
+
+    def _only_cameras_are_away(self) -> bool:
+        """Whether silence is in order: what has not ended are cameras that are being connected to."""
+        open_sources = [self.statuses[i] for i in self.pads if self.statuses[i].state not in ENDED]
+        return bool(open_sources) and all(
+            s.state is SourceState.LOST or (s.state is SourceState.STARTING and s.source.kind == "rtsp")
+            for s in open_sources
         )
 
     def _stall_limit(self) -> float:
@@ -277,13 +311,16 @@ class Runner:
             end_pad(pad, source_node(source_id))
 
     def _shut_down(self, watch: BusWatch) -> None:
-        """To NULL in bounded time, then close operators."""
+        """To NULL in bounded time, then close operators.
+
+        pyservicemaker's own loop must see an end of stream first: its `wait` would go on for ever after an error, and
+        a pipeline that is already NULL has a bus that delivers nothing.
+        """
         done = threading.Event()
 
         def to_null() -> None:
-            self.assembly.gst.set_state(Gst.State.NULL)
-            self.assembly.pipeline.stop()
-            self.assembly.pipeline.wait()
+            self.assembly.gst.get_bus().post(Gst.Message.new_eos(self.assembly.gst))
+            self.assembly.pipeline.wait()  # for the loop, then sets NULL
             done.set()
 
         threading.Thread(target=to_null, name="shut-down", daemon=True).start()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from pipelines.definition import sources as source_models
 from pipelines.definition import stages as stage_models
 from pipelines.definition.fields import Name
 from pipelines.definition.mux import Mux
 from pipelines.definition.outputs import Output
+from pipelines.definition.problems import KeyPath, Place, format_path
 from pipelines.definition.runtime import Runtime
 from pipelines.definition.sections import Section, option
 from pipelines.definition.sources import Source
@@ -30,3 +31,12 @@ class Definition(Section):
     )
     outputs: tuple[Output, ...] = option((), description="What is written and shown; none: frames are only processed.")
     runtime: Runtime = option({}, title="Runtime", description="Choice of elements, and limits of a run.")
+
+    _places: dict[KeyPath, Place] = PrivateAttr(default_factory=dict)
+
+    def where(self, origin: str) -> str:
+        """``stages.0`` as ``door.yaml:12: stages[0]``, for messages about what was made of it."""
+        path = tuple(int(part) if part.isdigit() else part for part in origin.split("."))
+        known = (self._places.get(path[:length]) for length in range(len(path), 0, -1))
+        place = next((place for place in known if place is not None), None)
+        return format_path(path) if place is None else f"{place.shown()}: {format_path(path)}"

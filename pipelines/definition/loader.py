@@ -123,6 +123,7 @@ def _finish(
     check_parts(document, _readable_parts(document, context), catalog)
     if definition is None or document.problems:
         raise DefinitionError(document.problems)
+    definition._places.update(document.values)
     return definition
 
 

@@ -53,6 +53,10 @@ class Place:
     column: int | None = None
     text: str = ""
 
+    def shown(self) -> str:
+        """``file:line``, or just the file."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

@@ -56,7 +56,10 @@ class Reconnect(Section):
     delay: Duration = option("1s", ge=0, description="Wait before the first new attempt.")
     max_delay: Duration = option("30s", ge=0, description="Longest wait between attempts.")
     attempts: Annotated[Integer, AfterValidator(_check_attempts)] = option(
-        -1, ge=-1, description="Attempts before the source counts as failed, at least 1; -1: for ever."
+        -1,
+        ge=-1,
+        json_schema_extra={"not": {"const": 0}},
+        description="Attempts before the source counts as failed, at least 1; -1: for ever.",
     )
 
 

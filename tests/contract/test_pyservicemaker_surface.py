@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ ROOTS: dict[str, dict[str, str]] = {
     "elements/metadata/writer.py": {**_HANDLES, "osd": "osd"},
     "elements/pyinfer.py": {"self._api": "module"},
     "pipelines/assemble.py": {"runtime.api": "module", "pipeline": "Pipeline"},
+    "pipelines/operators/angles.py": {"batch_meta": "BatchMetadata", "item": "ObjectMetadata", "rect": "Rect"},
     "pipelines/operators/base.py": {"batch_meta": "BatchMetadata"},
     "pipelines/operators/counters.py": {"batch_meta": "BatchMetadata"},
     "pipelines/operators/events.py": {"batch_meta": "BatchMetadata", "frame": "FrameMetadata"},
@@ -81,6 +83,21 @@ def test_no_file_uses_pyservicemaker_unseen() -> None:
     using = {name for name in ours if any(mark in (ROOT / name).read_text(encoding="utf-8") for mark in marks)}
     editors = {"elements/metadata/nvds/editor.py", "elements/metadata/plain_editor.py"}
     assert using - editors <= set(ROOTS)
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_every_name_that_is_misspelt_is_found(name: str) -> None:
+    """Each use in the file itself, mutated: a check that overlooks one of them is none."""
+    source, overlooked = (ROOT / name).read_text(encoding="utf-8"), []
+    for owner, member in sorted(checked(name).members):
+        used = rf"(?<=\.){member}\b" if owner != "module" else rf"(?<=\.){member}\b|(?<=import ){member}\b"
+        for match in re.finditer(used, source):
+            mutant = f"{source[: match.end()]}x{source[match.end() :]}"
+            if uses_of(mutant, ROOTS[name]).problems:
+                break
+        else:
+            overlooked.append(f"{owner}.{member}")
+    assert overlooked == []
 
 
 @pytest.mark.parametrize(

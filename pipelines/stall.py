@@ -1,0 +1,69 @@
+"""Where a pipeline that stands still does so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from elements.base import Gst
+from pipelines.graph import Graph, Node
+
+
+def holders(gst: Gst.Bin, graph: Graph, behind: str) -> list[Node]:
+    """The nodes behind ``behind`` that took a buffer and do not give it back, furthest downstream only.
+
+    While an element works on a buffer, its sink pad's stream lock is held. All elements before the one that blocks hold
+    theirs too, as far up as the next queue that has room; so the culprit is the one with nobody busy after it.
+    """
+    later = set(_behind(graph, behind))
+    busy = {name for name in later if _is_busy(gst.get_by_name(name))}
+    return [graph.nodes[name] for name in graph.nodes if name in busy and not busy.intersection(graph.successors(name))]
+
+
+def describe_stall(gst: Gst.Bin, graph: Graph, behind: str) -> str:
+    """Which element holds the last buffer and what waits before it; or that nothing is on its way."""
+    parts = [_held(gst, graph, node) for node in holders(gst, graph, behind)]
+    parts = parts or [f"no buffer is on its way behind '{behind}': nothing comes from the sources"]
+    slow = [_state_of(name, element) for name in graph.nodes if not _plays(element := gst.get_by_name(name))]
+    if slow:
+        parts.append(f"not playing: {', '.join(slow)}")
+    return "; ".join(parts)
+
+
+def _behind(graph: Graph, start: str) -> Iterator[str]:
+    for name in graph.successors(start):
+        yield name
+        yield from _behind(graph, name)
+
+
+def _is_busy(element: Gst.Element) -> bool:
+    for pad in element.sinkpads:
+        lock = pad.stream_rec_lock
+        if not lock.trylock():
+            return True
+        lock.unlock()
+    return False
+
+
+def _held(gst: Gst.Bin, graph: Graph, node: Node) -> str:
+    before = [link.source for link in graph.links if link.target == node.name]
+    text = f"buffers last passed {_quoted(before)} and are held by '{node.name}' ({node.factory})"
+    waiting = [
+        f"'{name}' ({level})"
+        for name in graph.nodes
+        if graph.nodes[name].factory == "queue"
+        and (level := gst.get_by_name(name).get_property("current-level-buffers"))
+    ]
+    return f"{text}; waiting in queues: {', '.join(waiting)}" if waiting else text
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _plays(element: Gst.Element) -> bool:
+    return bool(element.current_state == Gst.State.PLAYING)
+
+
+def _state_of(name: str, element: Gst.Element) -> str:
+    now, then = element.current_state.value_nick, element.pending_state.value_nick
+    return f"'{name}' ({now})" if then == "void-pending" else f"'{name}' ({now}, on its way to {then})"
