@@ -18,7 +18,7 @@ from elements.metadata.detections import BoolArray
 Runs = NDArray[np.int64]
 
 _FIRST_CHARACTER = 48
-_BITS, _GROUP, _SIGN, _MORE = 5, 0x1F, 0x10, 0x20
+_BITS, _GROUP, _SIGN_BIT, _SIGN, _MORE = 5, 0x1F, 4, 0x10, 0x20
 _GROUPS = 7  # enough for runs below 2^34
 
 
@@ -34,10 +34,10 @@ def encode(mask: BoolArray, origin: tuple[int, int], size: tuple[int, int]) -> d
         size: (width, height) of the frame in pixels.
     """
     width, height = size
-    rows = mask.shape[0]
-    columns = np.zeros((mask.shape[1], rows + 1), bool)  # with an end, so that no run goes over to the next column
-    columns[:, :rows] = mask.T
-    column, row = np.divmod(np.flatnonzero(np.diff(columns.ravel(), prepend=False)), rows + 1)
+    rows, columns = mask.shape
+    pixels = np.zeros(columns * (rows + 1) + 1, bool)  # one more per column, so that no run goes over to the next one
+    pixels[1:].reshape(columns, rows + 1)[:, :rows] = mask.T
+    column, row = np.divmod(np.flatnonzero(pixels[1:] != pixels[:-1]), rows + 1)
     edges = (column + origin[0]) * height + row + origin[1]
     goes_on = (
         np.flatnonzero(edges[1:-1:2] == edges[2::2]) * 2 + 1
@@ -66,13 +66,14 @@ def _text(runs: Runs) -> str:
     rest = runs.copy()
     rest[3:] -= runs[1:-2]
     groups = np.zeros((len(runs), _GROUPS), np.uint8)
-    open_ = np.ones(len(runs), bool)
-    for number in range(_GROUPS):
+    number, open_ = 0, np.ones(len(runs), bool)
+    while open_.any():
         bits = rest & _GROUP
         rest >>= _BITS
-        more = rest != np.where(bits & _SIGN, -1, 0)
-        groups[open_, number] = (bits + np.where(more, _MORE, 0) + _FIRST_CHARACTER)[open_]
+        more = rest != -(bits >> _SIGN_BIT)
+        groups[:, number] = np.where(open_, bits + (more << _BITS) + _FIRST_CHARACTER, 0)
         open_ &= more
+        number += 1
     return groups[groups > 0].tobytes().decode()
 
 

@@ -87,7 +87,7 @@ def write_detections(
             if keypoints is not None:
                 _write_json(object_meta, KEYPOINTS, _without_padding(keypoints[row]))
             if detections.embeddings is not None:
-                _write_json(object_meta, EMBEDDING, numbers(detections.embeddings[row], 6))
+                _write_json(object_meta, EMBEDDING, number_rows(detections.embeddings[row : row + 1], 6)[0])
         frame_meta.append(object_meta)
         if parent is not None and editor is not None:  # appending clears it
             editor.set_parent(object_meta, parent)
@@ -126,7 +126,7 @@ def annotate(
     if task == "embed":
         if best.embeddings is None:
             raise ValueError(f"{classifier}: a model for task embed must return embeddings")
-        _write_json(object_meta, EMBEDDING, numbers(best.embeddings[0], 6))
+        _write_json(object_meta, EMBEDDING, number_rows(best.embeddings, 6)[0])
         return
     points = _keypoints_in_mux(best, placement)
     if points is None:
@@ -150,6 +150,13 @@ def numbers(values: Iterable[float], digits: int) -> list[float | None]:
     [1.23, None]
     """
     return [round(float(value), digits) if math.isfinite(value) else None for value in values]
+
+
+def number_rows(values: FloatArray, digits: int) -> list[list[float | None]]:
+    """`numbers` of each row of a matrix, at once."""
+    rounded = np.round(np.asarray(values, np.float64), digits)
+    rows: list[list[float | None]] = rounded.tolist()
+    return rows if np.isfinite(rounded).all() else [numbers(row, digits) for row in rows]
 
 
 def _write_mask(editor: Editor, object_meta: Any, detections: Detections, row: int) -> None:
@@ -176,7 +183,7 @@ def _keypoints_in_mux(detections: Detections, placement: Placement) -> FloatArra
 def _without_padding(points: FloatArray) -> list[list[float | None]]:
     """Points as lists, without those at the end that are only there because other objects have more."""
     there = np.flatnonzero(~np.isnan(points).any(axis=1))
-    return [numbers(point, 4) for point in points[: there[-1] + 1 if there.size else 0]]
+    return number_rows(points[: there[-1] + 1 if there.size else 0], 4)
 
 
 def _write_json(object_meta: Any, name: str, values: list[Any]) -> None:

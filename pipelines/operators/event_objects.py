@@ -13,7 +13,7 @@ from elements.metadata.masks import mask_in_window
 from elements.metadata.placement import Placement
 from elements.metadata.rle import encode
 from elements.metadata.rotated import corners
-from elements.metadata.writer import EMBEDDING, KEYPOINTS, UNTRACKED_OBJECT_ID, numbers
+from elements.metadata.writer import EMBEDDING, KEYPOINTS, UNTRACKED_OBJECT_ID, number_rows, numbers
 
 ANALYTICS = "analytics"
 
@@ -90,9 +90,9 @@ def _attributes(item: Any) -> dict[str, Any]:
 
 def _keypoints(points: list[list[float | None]], placement: Placement) -> list[list[float | None]]:
     """[x, y, score] each, from mux to source pixels."""
-    values = np.array(points, np.float32).reshape(-1, 3)  # None becomes NaN
-    places = placement.points_to_source(values[:, :2])
-    return [[*numbers(place, 2), *numbers(score, 4)] for place, score in zip(places, values[:, 2:], strict=True)]
+    values = np.array(points, np.float64).reshape(-1, 3)  # None becomes NaN
+    values[:, :2] = np.round(placement.points_to_source(values[:, :2]).astype(np.float64), 2)
+    return number_rows(values, 4)
 
 
 def _mask(item: Any, angle: float, placement: Placement) -> dict[str, Any] | None:
