@@ -14,7 +14,8 @@ import yaml
 
 from elements.base import Property
 from elements.inference.cascade import OperateOn
-from elements.inference.config import ModelConfig, parse_list
+from elements.inference.config import ModelConfig, choices, parse_list
+from elements.inference.decoders import LAYOUTS
 from elements.inference.engines.base import is_class_path
 from elements.inference.errors import ModelError
 
@@ -37,12 +38,11 @@ PROPERTIES = (
     Property("trust", bool, False, "Load pickled models, which can run any code when they are loaded"),
     Property("unique-id", "uint", 1, "unique_component_id of the objects", 0, 2**31 - 1),
     Property("labels", str, "", "File with one class name per line, or the names with commas (one name: 'person,')"),
-    Property(
-        "layout", str, "auto", "Output layout: auto, yolov5, yolov8, yolov8-transposed, yolox, yolox-decoded, end2end"
-    ),
-    Property("letterbox", str, "auto", "How a frame is laid into the input: auto, center, top-left, stretch"),
-    Property("color", str, "auto", "Channel order of the input: auto, rgb, bgr"),
-    Property("scale", str, "auto", "Value range of the input: auto, 0-1, 0-255"),
+    Property("task", str, "auto", f"What the model does: {', '.join(choices('task'))} (as the file or its outputs tell)"),
+    Property("layout", str, "auto", f"Output layout: auto, {', '.join(LAYOUTS)}"),
+    Property("letterbox", str, "auto", f"How a frame is laid into the input: {', '.join(choices('letterbox'))}"),
+    Property("color", str, "auto", f"Channel order of the input: {', '.join(choices('color'))}"),
+    Property("scale", str, "auto", f"Value range of the input: {', '.join(choices('scale'))}"),
     Property("pad-value", int, -1, "Grey of the padding, 0 to 255; -1: by layout", -1, 255),
     Property("coordinates", str, "auto", "Unit of the model's boxes: auto, pixel, normalized"),
     Property("input-size", str, "", "Input of a model of free size: 640 or 640x384 (width x height)"),
@@ -76,7 +76,6 @@ _OPTION_OF = {
 }
 _ELEMENT_OPTIONS = ("interval", "unique_id", "on_error", "operate_on", "class_offset", "source_names")
 _JSON = ("params", "operate-on", "source-names")  # properties
-_FIXED = {"task": ("detect",)}  # options of the stage that leave no choice yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +140,13 @@ def read_options(path: str) -> dict[str, Any]:
         raise ModelError(f"config-file-path '{path}': {error}") from error
     if not isinstance(content, dict):
         raise ModelError(f"config-file-path '{path}': expected lines like 'model: people.onnx'")
-    known = ["model", *(f.name for f in fields(ModelConfig) if f.name != "path"), *_ELEMENT_OPTIONS, *_FIXED]
+    known = ["model", *(f.name for f in fields(ModelConfig) if f.name != "path"), *_ELEMENT_OPTIONS]
     options = {}
     for key, value in content.items():
         option = str(key).replace("-", "_")
         if option not in known:
             near = difflib.get_close_matches(option, known, n=1)
             raise ModelError(f"{path}: unknown key '{key}'" + (f": did you mean '{near[0]}'?" if near else ""))
-        if option in _FIXED:
-            if value not in _FIXED[option]:
-                raise ModelError(f"{path}: {key}: '{value}' is not one of {', '.join(_FIXED[option])}")
-            continue
         options[option] = value
     folder = Path(path).parent
     if isinstance(options.get("model"), str) and not is_class_path(options["model"]):

@@ -5,23 +5,27 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from elements.inference.decoders import Decoder, Sample
+from elements.inference.decoders import Sample, choose_decoder
+from elements.inference.finish import finish
 from elements.inference.frame import ArrayFrame
-from elements.inference.gpu.detect import Detector, Suppress, unpack
+from elements.inference.gpu.detect import Detector, Suppress
 from elements.inference.gpu.letterbox import fill_table, letterbox
 from elements.inference.letterbox import place
-from elements.inference.nms import nms
 from elements.inference.preprocess import InputSpec, Preprocess, Preprocessor
+from elements.inference.tasks import Task
 from tests.torch_models import padded
 
 NETWORK = (320, 192)
 ANCHORS = 40 * 24 + 20 * 12 + 10 * 6
+CLASSES, MASKS = 5, 4
 LETTERBOXES = [
     Preprocess(mode, color, scale, pad)
     for mode, color, scale, pad in [
         ("center", "rgb", "0-1", 114),
         ("top-left", "bgr", "0-255", 114),
         ("stretch", "rgb", "0-1", 0),
+        ("crop", "rgb", "-1-1", 0),
+        ("center", "bgr", "imagenet", 114),
     ]
 ]
 # down by a fraction, down by 2 and 3, up, one row, odd, portrait
@@ -59,21 +63,22 @@ def check_letterbox(
     else:
         letterbox(tensors, placements, planes, options)
     got = out.cpu().numpy().astype(np.float32)
-    tolerance = 0.01 if options.scale == "0-1" else 2.55
+    tolerance = 2.55 * max(options.affine()[0])
     np.testing.assert_allclose(got[:-1], expected.astype(np.float32), atol=tolerance)
     assert (got[-1] == 7).all()  # rows without a picture are left alone
 
 
-def raw_output(layout: str, seed: int, batch: int = 3, classes: int = 5) -> np.ndarray:
+def raw_output(layout: str, seed: int, batch: int = 3, task: Task = "detect") -> np.ndarray:
     """A plausible output: clusters of overlapping boxes of several classes, and a few rows that are no numbers."""
     rng = np.random.default_rng(seed)
     rows = {"yolov5": ANCHORS * 3, "end2end": 300}.get(layout, ANCHORS)
     center = rng.choice(rng.uniform(20, 180, (12, 2)), (batch, rows)) + rng.normal(0, 4, (batch, rows, 2))
     size = rng.uniform(20, 60, (batch, rows, 2))
-    scores = rng.beta(0.3, 3, (batch, rows, classes))
+    scores = rng.beta(0.3, 3, (batch, rows, CLASSES))
     if layout == "end2end":
-        number = rng.integers(0, classes, (batch, rows, 1))
-        output = np.concatenate([center - size / 2, center + size / 2, scores[..., :1], number], 2)
+        number = rng.integers(0, CLASSES, (batch, rows, 1))
+        boxes = [center, size] if task == "obb" else [center - size / 2, center + size / 2]
+        output = np.concatenate([*boxes, scores[..., :1], number], 2)
     elif layout.startswith("yolov8"):
         output = np.concatenate([center, size, scores], 2)
     else:
@@ -81,6 +86,8 @@ def raw_output(layout: str, seed: int, batch: int = 3, classes: int = 5) -> np.n
             size = np.log(size / 16)
             center = rng.uniform(-1, 1, (batch, rows, 2))
         output = np.concatenate([center, size, rng.beta(0.5, 1, (batch, rows, 1)), scores], 2)
+    columns = {"obb": 1, "segment": MASKS, "pose": 6}.get(task, 0)
+    output = np.concatenate([output, rng.normal(size=(batch, rows, columns))], 2)
     output[0, 3, 4:] = np.nan
     output[1, 5, 4:] = 0.9
     output[1, 5, :4] = np.inf
@@ -88,32 +95,41 @@ def raw_output(layout: str, seed: int, batch: int = 3, classes: int = 5) -> np.n
     return np.ascontiguousarray(output.transpose(0, 2, 1)) if layout == "yolov8" else output
 
 
-def check_detect(device: str, layout: str, suppress: Suppress, seed: int, keep: frozenset[int] = frozenset()) -> None:
-    """The same objects in the same order as NumPy decoding and OpenCV's suppression give."""
-    output = raw_output(layout, seed)
-    decoder = Decoder.registry[layout](Sample(output, NETWORK, None, False))
+def check_detect(
+    device: str, layout: str, suppress: Suppress, seed: int, keep: frozenset[int] = frozenset(), task: Task = "detect"
+) -> None:
+    """The same objects in the same order as NumPy decoding and the host's suppression give."""
+    output = raw_output(layout, seed, task=task)
+    outputs = {"output": output}
+    if task == "segment":
+        outputs["prototypes"] = np.random.default_rng(seed).normal(size=(len(output), MASKS, 48, 80)).astype(np.float32)
+    decoder = choose_decoder(Sample(outputs, NETWORK, CLASSES, task=task), layout)
     decoder.set_coordinates(normalized=False)
-    source = (640, 360)
-    placement = place(source, NETWORK, "center")
+    placement = place((640, 360), NETWORK, "center")
     allowed = None
     if keep:
         allowed = torch.zeros(max(keep) + 1, dtype=torch.bool, device=device)
         allowed[list(keep)] = True
-    thresholds = torch.tensor([0.3, 0.5], device=device)
-    detector = Detector(layout, suppress if decoder.suppress else None, thresholds, allowed)
-    packed = detector.pack(torch.from_numpy(output).to(device), NETWORK, 512).cpu().numpy()
-    found = unpack(packed, [placement] * len(output), NETWORK, decoder)
-    for rows, (got, invalid) in zip(output, found, strict=True):
-        candidates = decoder.decode(rows, NETWORK, 0.3)
+    detector = Detector(decoder, suppress, torch.tensor([0.3, 0.5], device=device), allowed)
+    arrays = decoder.picked(outputs)
+    packed = detector.pack([torch.from_numpy(array).to(device) for array in arrays], NETWORK, 512).cpu().numpy()
+    assert not detector.overflow(packed)
+    shapes = [array.shape[1:] for array in arrays]
+    found = detector.unpack(packed, shapes, [placement] * len(output), NETWORK, (0.3, 0.5))
+    for row, (got, invalid) in enumerate(found):
+        own = [array[row] for array in arrays]
+        candidates = decoder.decode(own, NETWORK, 0.3)
         assert invalid == candidates.invalid
-        boxes, scores, class_ids = candidates.boxes, candidates.scores, candidates.class_ids
-        if keep:
-            kept = np.isin(class_ids, list(keep))
-            boxes, scores, class_ids = boxes[kept], scores[kept], class_ids[kept]
-        order = nms(boxes, scores, class_ids, 0.5) if decoder.suppress else np.argsort(-scores, kind="stable")
-        expected = np.clip(placement.to_source(boxes[order]), 0, np.array(source * 2, np.float32))
-        inside = (expected[:, 2:] > expected[:, :2]).all(axis=1)
-        assert 5 < inside.sum() < 500
-        np.testing.assert_array_equal(got.class_ids, class_ids[order][inside])
-        np.testing.assert_allclose(got.scores, scores[order][inside], rtol=1e-6)
-        np.testing.assert_allclose(got.boxes, expected[inside], atol=1e-2)
+        expected = finish(candidates, own, decoder, NETWORK, placement, 0.5, keep)
+        assert 5 < len(expected) < 500
+        np.testing.assert_array_equal(got.class_ids, expected.class_ids)
+        np.testing.assert_allclose(got.scores, expected.scores, rtol=1e-6)
+        np.testing.assert_allclose(got.boxes, expected.boxes, atol=1e-2)
+        if task == "obb":
+            np.testing.assert_allclose(got.angles, expected.angles, atol=1e-5)
+        elif task == "pose":
+            np.testing.assert_allclose(got.keypoints, expected.keypoints, atol=1e-2)
+        elif task == "segment":
+            for mask, wanted in zip(got.masks, expected.masks, strict=True):
+                assert mask.shape == wanted.shape
+                assert (mask != wanted).mean() < 0.01

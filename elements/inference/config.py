@@ -1,4 +1,4 @@
-"""How a detector is configured: the same keys in the YAML stage, in the element's config file and in code."""
+"""How a model is configured: the same keys in the YAML stage, in the element's config file and in code."""
 
 from __future__ import annotations
 
@@ -8,30 +8,34 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args, get_type_hints
 
 from elements.inference.errors import ModelError
-from elements.inference.letterbox import Size
+from elements.inference.letterbox import LetterboxMode, Size
 from elements.inference.names import Labels
+from elements.inference.preprocess import ColorOrder, ValueRange
+from elements.inference.tasks import Task
 
 Coordinates = Literal["auto", "pixel", "normalized"]
-_Letterbox = Literal["auto", "center", "top-left", "stretch"]
-_Color = Literal["auto", "rgb", "bgr"]
-_Scale = Literal["auto", "0-1", "0-255"]
+_Task = Literal["auto", Task]
+_Letterbox = Literal["auto", LetterboxMode]
+_Color = Literal["auto", ColorOrder]
+_Scale = Literal["auto", ValueRange]
 _Engine = Literal["auto", "onnx", "openvino", "torch", "tensorrt", "ultralytics"]
 Precision = Literal["auto", "fp32", "fp16"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """A detector's options. ``auto`` and ``None`` mean: as the model or its layout says.
+    """A model's options. ``auto`` and ``None`` mean: as the model or its layout says.
 
     Attributes:
         path: model file, or ``package.module:Class`` for a model of your own.
         confidence: lowest score that counts (``>=``), 0 to 1.
         iou: overlap above which the lesser of two boxes of one class goes, 0 to 1.
         labels: label file or list of names, used if the model carries no names.
+        task: what the model does (see `elements.inference.tasks`); ``auto``: as its metadata or outputs tell.
         layout: name of a decoder (see `elements.inference.decoders`), or ``auto``.
         letterbox: how the picture is laid into the network's input.
         color: channel order of the input.
-        scale: value range of the input.
+        scale: value range of the input (see `Preprocess`).
         pad: grey of the padding, 0 to 255.
         coordinates: unit of the boxes that the model gives.
         input_size: (width, height) for a model whose input size is not fixed.
@@ -53,6 +57,7 @@ class ModelConfig:
     confidence: float = 0.25
     iou: float = 0.45
     labels: Labels = None
+    task: _Task = "auto"
     layout: str = "auto"
     letterbox: _Letterbox = "auto"
     color: _Color = "auto"
@@ -74,8 +79,8 @@ class ModelConfig:
         for key in ("confidence", "iou"):
             if not 0 <= getattr(self, key) <= 1:
                 raise ModelError(f"{key}: {getattr(self, key)} is not between 0 and 1")
-        for key in ("letterbox", "color", "scale", "coordinates", "engine", "precision"):
-            allowed = get_args(_HINTS[key])
+        for key in ("task", "letterbox", "color", "scale", "coordinates", "engine", "precision"):
+            allowed = choices(key)
             if getattr(self, key) not in allowed:
                 raise ModelError(f"{key}: '{getattr(self, key)}' is not one of {', '.join(allowed)}")
         if not isinstance(self.trust, bool):
@@ -116,6 +121,12 @@ class ModelConfig:
 
 
 _HINTS = get_type_hints(ModelConfig)
+
+
+def choices(key: str) -> tuple[str, ...]:
+    """The values that an option may have which has a fixed list of them, ``auto`` first."""
+    allowed: tuple[str, ...] = get_args(_HINTS[key])
+    return allowed
 
 
 def parse_size(value: str | int | Sequence[int]) -> Size:

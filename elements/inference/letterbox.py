@@ -12,7 +12,8 @@ from typing import Literal
 from elements.metadata.placement import Placement
 
 Size = tuple[int, int]  # (width, height)
-LetterboxMode = Literal["center", "top-left", "stretch"]
+LetterboxMode = Literal["center", "top-left", "stretch", "crop"]
+PADDED = ("center", "top-left")  # modes that keep the whole picture and its aspect ratio
 
 
 def place(source: Size, network: Size, mode: LetterboxMode) -> Placement:
@@ -21,10 +22,15 @@ def place(source: Size, network: Size, mode: LetterboxMode) -> Placement:
     Args:
         source: (width, height) of the source picture.
         network: (width, height) of the network's input.
-        mode: ``center`` and ``top-left`` keep the aspect ratio and pad the rest, ``stretch`` fills the input.
+        mode: ``center`` and ``top-left`` keep the aspect ratio and pad the rest, ``stretch`` fills the input,
+            ``crop`` keeps the aspect ratio, fills the input and loses what is over on both sides.
     """
     if mode == "stretch":
         return Placement(*source, 0, 0, *network)
+    if mode == "crop":
+        scale = max(network[0] / source[0], network[1] / source[1])
+        width, height = (max(full, int(size * scale)) for size, full in zip(source, network, strict=True))
+        return Placement(*source, -((width - network[0]) // 2), -((height - network[1]) // 2), width, height)
     width, height = _fitted(source, network)
     if mode == "top-left":
         return Placement(*source, 0, 0, width, height)
@@ -37,7 +43,7 @@ def smallest_input(source: Size, network: Size, stride: int, mode: LetterboxMode
     >>> smallest_input((1920, 1080), (416, 416), 32, "top-left")
     (416, 256)
     """
-    if mode == "stretch":
+    if mode not in PADDED:
         return network
     fitted = _fitted(source, network)
     width, height = (min(full, math.ceil(size / stride) * stride) for size, full in zip(fitted, network, strict=True))

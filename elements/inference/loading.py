@@ -11,11 +11,13 @@ import numpy as np
 
 from elements.inference.config import ModelConfig
 from elements.inference.decoders import Decoder, Sample, choose_decoder
+from elements.inference.decoders.rows import are_probabilities
 from elements.inference.engines.base import DeviceEngine, Engine, open_engine
 from elements.inference.errors import ModelError, brief
-from elements.inference.letterbox import Size
+from elements.inference.letterbox import PADDED, Size
 from elements.inference.names import choose_names, class_ids_of, names_of_metadata, read_labels
 from elements.inference.preprocess import Preprocess, Tensor
+from elements.inference.tasks import Task, keypoint_shape, task_of
 
 log = logging.getLogger("gstorch.inference")
 
@@ -29,7 +31,7 @@ class LoadedModel:
     Attributes:
         engine: runs the network.
         decoder: reads the output.
-        output: which output is read.
+        outputs: which of the network's outputs the decoder gets, in its order.
         preprocess: how frames become input.
         names: class names by number.
         keep: class numbers to report; empty: all.
@@ -39,7 +41,7 @@ class LoadedModel:
 
     engine: Engine
     decoder: Decoder
-    output: int
+    outputs: tuple[int, ...]
     preprocess: Preprocess
     names: tuple[str, ...]
     keep: frozenset[int]
@@ -48,39 +50,35 @@ class LoadedModel:
 
 
 def load_model(config: ModelConfig) -> LoadedModel:
-    """Load and check a detector.
+    """Load and check a model.
 
     Raises:
         ModelError: if it cannot be used; the text does not name the file.
     """
     engine = open_engine(config)
     metadata = engine.metadata
-    task = metadata.get("task", "detect")
-    if task != "detect":
-        raise ModelError(f"its metadata says task '{task}': only detection models can be used here")
     size = input_size(config, engine)
-    outputs = trial(engine, size)
-    index = _output_index(outputs, engine.output_names, config.layout)
-    output = outputs[index].astype(np.float32)
-
-    given = names_of_metadata(metadata) or read_labels(config.labels)
-    sample = Sample(output, size, len(given) or None, _from_ultralytics(metadata))
+    task = task_of(config.task, metadata)
+    found = trial(engine, size)
+    sample = _sample(config, engine, found, size, task)
     decoder = choose_decoder(sample, config.layout)
-    _check_scores(decoder, output)
+    _check_scores(decoder, sample)
     if config.coordinates != "auto":
         decoder.set_coordinates(normalized=config.coordinates == "normalized")
-    num_classes = decoder.num_classes(output.shape)
-    names = choose_names(metadata, config.labels, num_classes)
-    _check_names(names, num_classes, decoder, output.shape)
+    names = _names(config, metadata, decoder, sample)
 
     preprocess = _preprocess(config, decoder, engine.spec.dtype)
-    _settle_batch(config, engine, index, size)
+    outputs = tuple(engine.output_names.index(name) for name in decoder.reading.outputs)
+    _settle_batch(config, engine, outputs[0], size)
     stride = 0
-    if preprocess.letterbox != "stretch":
-        engine, stride = _rectangular(engine, decoder, index, outputs[index], size)
-    log.debug("%s: layout %s, input %dx%d, stride %s", config.path, decoder.layout, *size, stride or "fixed")
+    if preprocess.letterbox in PADDED:
+        engine, stride = _rectangular(engine, decoder, outputs, found, size)
+    log.debug(
+        "%s: task %s, layout %s, input %dx%d, stride %s",
+        config.path, decoder.task, decoder.layout, *size, stride or "fixed",
+    )  # fmt: skip
     keep = class_ids_of(config.classes, names)
-    return LoadedModel(engine, decoder, index, preprocess, names, keep, size, stride)
+    return LoadedModel(engine, decoder, outputs, preprocess, names, keep, size, stride)
 
 
 def input_size(config: ModelConfig, engine: Engine) -> Size:
@@ -145,35 +143,46 @@ def _settle_batch(config: ModelConfig, engine: Engine, output: int, size: Size) 
             engine.spec = replace(spec, batch=1)
 
 
-def _output_index(outputs: Sequence[Tensor], names: Sequence[str], layout: str) -> int:
-    """Which output holds the boxes: the only one, or with a declared layout the first of three dimensions."""
-    shapes = "; ".join(f"{name} {output.shape}" for name, output in zip(names, outputs, strict=True))
-    boxes = [i for i, output in enumerate(outputs) if output.ndim == 3]
-    if not boxes or (len(outputs) > 1 and layout == "auto"):
+def _sample(config: ModelConfig, engine: Engine, found: Sequence[Tensor], size: Size, task: Task | None) -> Sample:
+    """What the trial run shows. Outputs without a batch dimension are no results of frames and left out."""
+    batch = engine.spec.batch or engine.spec.min_batch
+    outputs = {
+        name: output.astype(np.float32)
+        for name, output in zip(engine.output_names, found, strict=True)
+        if output.ndim and len(output) == batch
+    }
+    if not outputs:
+        shapes = "; ".join(f"{n} {o.shape}" for n, o in zip(engine.output_names, found, strict=True))
+        raise ModelError(f"none of its outputs has one row per frame ({shapes}): export it with the batch first")
+    given = names_of_metadata(engine.metadata) or read_labels(config.labels)
+    ultralytics = _from_ultralytics(engine.metadata)
+    return Sample(outputs, size, len(given) or None, ultralytics, task, keypoint_shape(engine.metadata))
+
+
+def _check_scores(decoder: Decoder, sample: Sample) -> None:
+    scores = decoder.scores_of(decoder.picked(sample.outputs))
+    if not are_probabilities(scores):
+        scores = scores[np.isfinite(scores)]
         raise ModelError(
-            f"its outputs are no layout known here: {shapes}. One output (batch, rows, columns) is expected; "
-            "with several outputs declare 'layout' to read the first that has three dimensions"
+            f"read as layout {decoder.layout} for task {decoder.task}, the scores in its outputs, "
+            f"{sample.described()}, are values from {scores.min():.3g} to {scores.max():.3g}, which are no "
+            "probabilities: declare another 'layout' or 'task', or export the model with its sigmoid"
         )
-    return boxes[0]
 
 
-def _check_scores(decoder: Decoder, output: Tensor) -> None:
-    scores = decoder.scores_of(output)
-    scores = scores[np.isfinite(scores)]
-    if scores.size and (scores.min() < -0.01 or scores.max() > 1.01):
+def _names(config: ModelConfig, metadata: Mapping[str, str], decoder: Decoder, sample: Sample) -> tuple[str, ...]:
+    """The class names, one for each class where the outputs tell their number."""
+    if decoder.task == "embed":  # there is one class, that of all
+        return names_of_metadata(metadata) or read_labels(config.labels)
+    expected = decoder.reading.classes
+    names = choose_names(metadata, config.labels, expected)
+    if expected is not None and len(names) != expected:
         raise ModelError(
-            f"read as layout {decoder.layout}, the score columns of its output {output.shape} hold values from "
-            f"{scores.min():.3g} to {scores.max():.3g}, which are no probabilities: declare another 'layout', "
-            "or export the model with its sigmoid"
+            f"its outputs, {sample.described()}, read as layout {decoder.layout} {decoder.shapes[decoder.task]} for "
+            f"task {decoder.task}, have {expected} classes, but there are {len(names)} class names: give 'labels' with "
+            f"{expected} names, or declare another 'layout' or 'task'"
         )
-
-
-def _check_names(names: Sequence[str], num_classes: int | None, decoder: Decoder, shape: tuple[int, ...]) -> None:
-    if num_classes is not None and len(names) != num_classes:
-        raise ModelError(
-            f"its output {shape}, read as layout {decoder.layout} {decoder.shape}, has {num_classes} classes, but "
-            f"there are {len(names)} class names: give 'labels' with {num_classes} names, or declare another 'layout'"
-        )
+    return names
 
 
 def _preprocess(config: ModelConfig, decoder: Decoder, dtype: np.dtype) -> Preprocess:
@@ -181,8 +190,10 @@ def _preprocess(config: ModelConfig, decoder: Decoder, dtype: np.dtype) -> Prepr
     usual = decoder.preprocess
     scale = usual.scale if config.scale == "auto" else config.scale
     if dtype == np.uint8:
-        if config.scale == "0-1":
-            raise ModelError("scale 0-1 is asked for, but its input is uint8, which holds 0 to 255: leave scale out")
+        if config.scale not in ("auto", "0-255"):
+            raise ModelError(
+                f"scale {config.scale} is asked for, but its input is uint8, which holds 0 to 255: leave scale out"
+            )
         scale = "0-255"
     return Preprocess(
         letterbox=usual.letterbox if config.letterbox == "auto" else config.letterbox,
@@ -192,7 +203,9 @@ def _preprocess(config: ModelConfig, decoder: Decoder, dtype: np.dtype) -> Prepr
     )
 
 
-def _rectangular(engine: Engine, decoder: Decoder, output: int, expected: Tensor, size: Size) -> tuple[Engine, int]:
+def _rectangular(
+    engine: Engine, decoder: Decoder, outputs: Sequence[int], expected: Sequence[Tensor], size: Size
+) -> tuple[Engine, int]:
     """An engine that takes inputs smaller than ``size``, and the multiple they must have; (engine, 0) if none can be.
 
     A model with a fixed size is rewritten. It counts only if it gives the same for the full size as before, and the
@@ -201,17 +214,20 @@ def _rectangular(engine: Engine, decoder: Decoder, output: int, expected: Tensor
     fixed = engine.spec.size != (None, None)
     if fixed and (None in engine.spec.size or not decoder.has_grid):
         return engine, 0
-    stride = decoder.largest_stride(expected.shape, size)
+    rows = outputs[0]
+    stride = decoder.largest_stride(expected[rows].shape, size)
     if not stride:
         return engine, 0
     try:
         free = engine.with_free_size() if fixed else engine
         if free is None:
             return engine, 0
-        if fixed and not np.allclose(trial(free, size)[output], expected, rtol=1e-3, atol=1e-3, equal_nan=True):
-            raise ModelError("the full input gives another result")
+        if fixed:
+            again = trial(free, size)
+            if not all(np.allclose(again[i], expected[i], rtol=1e-3, atol=1e-3, equal_nan=True) for i in outputs):
+                raise ModelError("the full input gives another result")
         smaller = (size[0], max(stride, round(size[1] * 9 / 16 / stride) * stride))
-        if not decoder.fits_size(trial(free, smaller)[output].shape, smaller):
+        if not decoder.fits_size(trial(free, smaller)[rows].shape, smaller):
             raise ModelError("a smaller input gives another number of rows")
     except Exception as error:  # the model stays usable as it is, whatever made the attempt fail
         log.debug("input size stays fixed: %s", error)

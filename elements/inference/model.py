@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from elements.inference.config import ModelConfig
-from elements.inference.decoders import Candidates
 from elements.inference.engines.base import DeviceEngine, engine_name, is_class_path
 from elements.inference.errors import FrameError as FrameError
 from elements.inference.errors import ModelError, brief
+from elements.inference.finish import finish
 from elements.inference.frame import Frame
 from elements.inference.letterbox import Size, smallest_input
 from elements.inference.loading import LoadedModel, load_model
-from elements.inference.nms import nms
 from elements.inference.own import open_own
 from elements.inference.postprocess import PostprocessedModel
 from elements.inference.preprocess import Preprocessor
+from elements.inference.tasks import Task
 from elements.metadata.detections import Detections
-from elements.metadata.placement import Placement
 
 if TYPE_CHECKING:
     from elements.inference.gpu.path import DevicePath
@@ -88,7 +87,7 @@ class Work:
 
 
 class DetectionModel:
-    """A detector from a model file.
+    """A model from a file, of any task (`elements.inference.tasks`).
 
     With NumPy engines the frames of a call run in parallel, one thread per core, each through letterbox, network,
     decoding and suppression; with torch ones they run together on the device (`elements.inference.gpu.path`).
@@ -101,6 +100,7 @@ class DetectionModel:
         confidence: lowest score that counts; may be changed at any time.
         iou: overlap above which the lesser box goes; may be changed at any time.
         names: class names by number, known after `load`.
+        task: what the model does, known after `load`.
         stats: counts since `load`.
     """
 
@@ -109,6 +109,7 @@ class DetectionModel:
         self.confidence = config.confidence
         self.iou = config.iou
         self.names: tuple[str, ...] = ()
+        self.task: Task | None = None
         self.stats = ModelStats()
         self._network: LoadedModel | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -128,6 +129,7 @@ class DetectionModel:
         self._preprocessor = Preprocessor(self._network.engine.spec, self._network.preprocess)
         self._pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)), thread_name_prefix="infer")
         self.names = self._network.names
+        self.task = self._network.decoder.task
         self.stats = ModelStats()
 
     @property
@@ -225,11 +227,14 @@ class DetectionModel:
             placements = []
             for frame, slot in zip(run.frames, tensor, strict=False):
                 placements.append(self._preprocessor.fill(frame, slot, run.size))
-            output = network.engine.run(tensor)[network.output].astype(np.float32, copy=False)
+            given = network.engine.run(tensor)
+            outputs = [given[place].astype(np.float32, copy=False) for place in network.outputs]
             results = []
-            for frame, rows, placement in zip(run.frames, output, placements, strict=False):  # noqa: B007 (named in the error)
-                candidates = network.decoder.decode(rows, run.size, self.confidence)
-                results.append((self._finish(candidates, placement, network), candidates.invalid))
+            for row, (frame, placement) in enumerate(zip(run.frames, placements, strict=True)):  # noqa: B007 (named in the error)
+                own = [output[row] for output in outputs]
+                found = network.decoder.decode(own, run.size, self.confidence)
+                detections = finish(found, own, network.decoder, run.size, placement, self.iou, network.keep)
+                results.append((detections, found.invalid))
             return results
         except Exception as error:
             raise FrameError(frame, f"{type(error).__name__}: {error}") from error
@@ -252,21 +257,6 @@ class DetectionModel:
             with _blaming(run):
                 results.append(device.collect(one))
         return results
-
-    def _finish(self, found: Candidates, placement: Placement, network: LoadedModel) -> Detections:
-        """Suppress, map to the source frame and clip. What lies in the padding alone is no object of the frame."""
-        boxes, scores, class_ids = found.boxes, found.scores, found.class_ids
-        if network.keep:
-            kept = np.flatnonzero(np.isin(class_ids, list(network.keep)))
-            boxes, scores, class_ids = boxes[kept], scores[kept], class_ids[kept]
-        if network.decoder.suppress:
-            kept = nms(boxes, scores, class_ids, self.iou)
-        else:
-            kept = np.argsort(-scores, kind="stable")
-        detections = Detections(placement.to_source(boxes[kept]), scores[kept], class_ids[kept])
-        detections.clipped(placement.source_width, placement.source_height)
-        inside = (detections.boxes[:, 2:] > detections.boxes[:, :2]).all(axis=1)
-        return detections if inside.all() else detections[inside]
 
     def _count(self, frames: int, invalid: int) -> None:
         if invalid and not self.stats.nan:

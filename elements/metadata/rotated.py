@@ -106,6 +106,39 @@ def degrees(angle: float) -> float:
     return (math.degrees(angle) + 180) % 360 - 180
 
 
+def rescaled(
+    boxes: ArrayLike, angles: ArrayLike, scale: tuple[float, float], offset: tuple[float, float] = (0, 0)
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Rotated boxes after ``point * scale + offset``.
+
+    With one scale for both axes this is exact. Otherwise a rotated rectangle becomes a parallelogram: the result has
+    its centre, its area and the direction and length of the side along ``angles``.
+
+    >>> boxes, angles = rescaled([[0, 0, 4, 2]], [np.pi / 2], (1, 2))
+    >>> boxes.round(6).tolist(), angles.round(4).tolist()
+    ([[-2.0, 1.0, 6.0, 3.0]], [1.5708])
+
+    Args:
+        boxes: (N, 4) xyxy, the unrotated rectangles.
+        angles: (N,) radians, clockwise on the screen.
+        scale: factors of x and y.
+        offset: what is added to x and y afterwards.
+
+    Returns:
+        boxes (N, 4) and angles (N,).
+    """
+    boxes = np.asarray(boxes, np.float64).reshape(-1, 4)
+    angles = np.asarray(angles, np.float64).reshape(-1)
+    factors = np.array(scale, np.float64)
+    center = (boxes[:, :2] + boxes[:, 2:]) / 2 * factors + np.array(offset, np.float64)
+    size = boxes[:, 2:] - boxes[:, :2]
+    along = np.stack([np.cos(angles), np.sin(angles)], axis=1) * factors
+    stretch = np.hypot(along[:, 0], along[:, 1])
+    half = size * np.stack([stretch, factors.prod() / stretch], axis=1) / 2
+    turned = np.arctan2(along[:, 1], along[:, 0])
+    return np.concatenate([center - half, center + half], axis=1), turned
+
+
 def _shared_area(
     boxes: NDArray[np.float64],
     angles: NDArray[np.float64],

@@ -294,7 +294,7 @@ def test_start_fails_with_a_bus_error(properties, parts):
     [
         ("model: m.onnx\nconfidense: 1\n", "unknown key 'confidense': did you mean 'confidence'?"),
         ("- model\n", "expected lines like"),
-        ("model: m.onnx\ntask: segment\n", "task: 'segment' is not one of detect"),
+        ("model: m.onnx\ntask: count\n", "task: 'count' is not one of auto, detect"),
         ("model: m.onnx\ninterval: often\n", "interval: 'often' is not a whole number"),
     ],
 )

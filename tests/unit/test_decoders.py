@@ -14,7 +14,7 @@ SIZE = (96, 96)  # 144 + 36 + 9 = 189 cells of strides 8, 16, 32
 def sample(*shape, labels=None, ultralytics=False, largest=60.0):
     output = np.zeros(shape, np.float32)
     output.flat[0] = largest
-    return Sample(output, SIZE, labels, ultralytics)
+    return Sample({"output": output}, SIZE, labels, ultralytics)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,13 @@ def test_layout_is_told(given, layout):
 def test_two_readings_are_refused_by_name():
     with pytest.raises(ModelError) as raised:
         choose_decoder(sample(1, 189, 9, largest=2))
-    for part in ("(1, 189, 9)", "yolov8-transposed (5 classes)", "yolox (4 classes)", "no names are given", "'layout'"):
+    for part in (
+        "(1, 189, 9)",
+        "yolov8-transposed (detect, 5 classes)",
+        "yolox (detect, 4 classes)",
+        "no names are given",
+        "'layout'",
+    ):
         assert part in str(raised.value)
 
 
@@ -61,9 +67,9 @@ def test_declared_layout_wins():
 
 
 def decoded(layout, output, confidence=0.5, normalized=False):
-    decoder = choose_decoder(Sample(output[None], SIZE, None, False), layout)
+    decoder = choose_decoder(Sample({"output": output[None]}, SIZE), layout)
     decoder.normalized = normalized
-    return decoder.decode(output, SIZE, confidence)
+    return decoder.decode([output], SIZE, confidence)
 
 
 def test_yolov8():

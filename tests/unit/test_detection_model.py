@@ -157,7 +157,32 @@ REFUSED = {
         {},
         ["3 classes", "1 class names", "'labels' with 3 names"],
     ),
-    "task": (finder(size=(64, 64), metadata={"task": "segment"}), {}, ["task 'segment'", "only detection"]),
+    "no prototypes": (
+        finder(size=(64, 64), metadata={"task": "segment"}),
+        {},
+        ["output (1, 7, 84)", "for task segment", "yolov8 (B, 4+C+M, A) and (B, M, h, w)"],
+    ),
+    "no prototypes, declared": (
+        finder(size=(64, 64)),
+        {"task": "segment", "layout": "yolov8"},
+        ["layout yolov8 for task segment needs (B, 4+C+M, A) and (B, M, h, w)", "output (1, 7, 84)"],
+    ),
+    "unknown task": (finder(size=(64, 64), metadata={"task": "depth"}), {}, ["says task 'depth'", "only detect, obb,"]),
+    "two tasks": (
+        finder(size=(64, 64), metadata={"task": "detect"}),
+        {"task": "obb"},
+        ["task: obb is declared", "says 'detect'", "leave 'task' out"],
+    ),
+    "layout of another task": (
+        finder(size=(64, 64)),
+        {"task": "pose", "layout": "yolox"},
+        ["layout yolox is for task detect, but the task is pose"],
+    ),
+    "key points": (
+        finder(size=(64, 64), metadata={"task": "pose", "kpt_shape": "[17, 9]"}),
+        {},
+        ["'kpt_shape' is not [points, 2 or 3]"],
+    ),
     "no probabilities": (
         onnx_models.constant(np.full((1, 84, 7), 5.0)),
         {"layout": "yolov8-transposed"},
@@ -272,7 +297,7 @@ def test_open_model_by_suffix_and_class(tmp_path):
     own = open_model(ModelConfig("elements.inference.model:DetectionModel"))
     assert isinstance(own, OwnModel)
     assert isinstance(open_model(ModelConfig("m.pt2")), DetectionModel)
-    with pytest.raises(ModelError, match=r"no engine runs '\.txt': use one of \.onnx, \.pt, .*a class of your own"):
+    with pytest.raises(ModelError, match=r"no engine runs '\.txt': use one of \.onnx, .*\.pt, .*a class of your own"):
         open_model(ModelConfig("m.txt"))
     with pytest.raises(ModelError, match=r"there is no module 'nowhere' .*PYTHONPATH"):
         open_model(ModelConfig("nowhere:Model"))

@@ -40,6 +40,23 @@ def test_the_same_objects_as_numpy(layout, fused):
         check_detect("cpu", layout, suppression(fused), seed)
 
 
+TASKS = [
+    (layout, task)
+    for layout, tasks in {
+        "yolov8": ("obb", "segment", "pose"),
+        "yolov8-transposed": ("obb", "segment", "pose"),
+        "yolov5": ("segment",),
+        "end2end": ("obb", "segment", "pose"),
+    }.items()
+    for task in tasks
+]
+
+
+@pytest.mark.parametrize(("layout", "task"), TASKS)
+def test_what_a_task_adds_is_the_same_as_numpy(layout, task):
+    check_detect("cpu", layout, suppress, 0, task=task)
+
+
 @pytest.mark.parametrize("layout", ["yolov8", "end2end"])
 def test_classes_are_picked(layout):
     check_detect("cpu", layout, suppress, 0, keep=frozenset({0, 2, 3}))

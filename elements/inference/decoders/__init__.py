@@ -1,67 +1,105 @@
-"""Decoders: network outputs to boxes, one file per family, and the choice among them.
+"""Decoders: network outputs to candidates, one file per family, and the choice among them.
 
-| layout | output | how it is told |
-|---|---|---|
-| ``yolov8`` | (B, 4+C, A) | A is the number of grid cells and comes last |
-| ``yolov8-transposed`` | (B, A, 4+C) | A grid cells; ultralytics metadata, or 4 columns + one per name (80 if none) |
-| ``yolov5`` | (B, 3A, 5+C) | three rows per grid cell |
-| ``yolox`` | (B, A, 5+C) | A grid cells; no ultralytics metadata; 5 columns + one per name; centres near zero |
-| ``yolox-decoded`` | (B, A, 5+C) | the same, centres spread over the input |
-| ``end2end`` | (B, N, 6) | 6 columns, at most 1000 rows, not one per grid cell |
-
-Grid cells are those of strides 8, 16, 32 (also with 4 or 64, or without 8).
+A new layout is one more file here with a subclass of `Decoder`: every module of this folder is imported, and a class
+with a ``layout`` name is registered by being defined. Grid cells are those of strides 8, 16, 32 (also with 4 or 64, or
+without 8).
 """
 
 from __future__ import annotations
 
-from elements.inference.decoders.base import FITS, Candidates, Decoder, Sample
-from elements.inference.decoders.end_to_end import EndToEnd
-from elements.inference.decoders.yolov5 import YoloV5
-from elements.inference.decoders.yolov8 import YoloV8, YoloV8Transposed
-from elements.inference.decoders.yolox import Yolox, YoloxDecoded
-from elements.inference.errors import ModelError
+import importlib
+import pkgutil
+from dataclasses import replace
 
-__all__ = [
-    "Candidates",
-    "Decoder",
-    "EndToEnd",
-    "Sample",
-    "YoloV5",
-    "YoloV8",
-    "YoloV8Transposed",
-    "Yolox",
-    "YoloxDecoded",
-    "choose_decoder",
-]
+from elements.inference.decoders.base import Candidates, Decoder
+from elements.inference.decoders.sample import FITS, NO_FIT, Reading, Sample
+from elements.inference.errors import ModelError
+from elements.inference.tasks import Task
+
+for _module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+LAYOUTS: tuple[str, ...] = tuple(sorted(Decoder.registry))
+
+__all__ = ["LAYOUTS", "Candidates", "Decoder", "Reading", "Sample", "choose_decoder"]
 
 
 def choose_decoder(sample: Sample, layout: str = "auto") -> Decoder:
     """The decoder for a model, from one trial run.
 
     Raises:
-        ModelError: if ``layout`` is unknown, or is ``auto`` and none or several fit.
+        ModelError: if ``layout`` is unknown or cannot be what the outputs are, or is ``auto`` and none or several fit.
     """
-    known = Decoder.registry
     if layout != "auto":
-        if layout not in known:
-            raise ModelError(f"layout: '{layout}' is not one of auto, {', '.join(known)}")
-        return known[layout](sample)
-    scores = {name: decoder.match(sample) for name, decoder in known.items()}
-    best = max(scores.values())
-    fitting = [name for name, score in scores.items() if score == best]
+        return _declared(sample, layout)
+    readings = [(kind, reading) for kind in Decoder.registry.values() for reading in _readings(kind, sample)]
+    best = max((reading.certainty for _, reading in readings), default=NO_FIT)
     if best < FITS:
-        listed = "; ".join(f"{name} {decoder.shape}" for name, decoder in known.items())
+        task = f" for task {sample.task}" if sample.task else ""
         raise ModelError(
-            f"its output {sample.output.shape} for a {sample.size[0]}x{sample.size[1]} input is no layout known here "
-            f"({listed}). If it is one of them all the same, declare it with 'layout'; "
-            "if not, export the model in one of them or write a model class of your own (model: package.module:Class)"
+            f"its outputs, {sample.described()} for a {sample.size[0]}x{sample.size[1]} input, are no layout known "
+            f"here{task} ({_known(sample.task)}). If they are one of them all the same, declare it with 'layout' and "
+            "'task'; if not, export the model in one of them or write a model class of your own "
+            "(model: package.module:Class)"
         )
+    fitting = [(kind, reading) for kind, reading in readings if reading.certainty == best]
     if len(fitting) > 1:
-        shape = sample.output.shape
-        readings = " or ".join(f"{name} ({known[name].num_classes(shape)} classes)" for name in fitting)
-        names = "no names are" if sample.label_count is None else f"{sample.label_count} names are"
+        raise ModelError(_ambiguous(sample, fitting))
+    kind, reading = fitting[0]
+    return kind(sample, reading)
+
+
+def _declared(sample: Sample, layout: str) -> Decoder:
+    if layout not in Decoder.registry:
+        raise ModelError(f"layout: '{layout}' is not one of auto, {', '.join(LAYOUTS)}")
+    kind = Decoder.registry[layout]
+    readings = _readings(kind, sample)
+    if not readings:
+        if sample.task and sample.task not in kind.shapes:
+            raise ModelError(
+                f"layout {layout} is for task {' or '.join(kind.shapes)}, but the task is {sample.task}: "
+                "declare another 'layout' or 'task'"
+            )
+        expected = " or ".join(shape for task, shape in kind.shapes.items() if sample.task in (None, task))
         raise ModelError(
-            f"its output {shape} can be read as {readings}, and {names} given: "
-            f"declare 'layout' ({' or '.join(fitting)}) or give 'labels' with one name per class"
+            f"layout {layout}{f' for task {sample.task}' if sample.task else ''} needs {expected}, but its outputs "
+            f"are {sample.described()}: declare another 'layout' or 'task', or export the model anew"
         )
-    return known[fitting[0]](sample)
+    return kind(sample, max(readings, key=lambda reading: reading.certainty))
+
+
+def _readings(kind: type[Decoder], sample: Sample) -> list[Reading]:
+    """The ways in which ``kind`` can read the outputs; one that leaves outputs unread is only for who declares it."""
+    found = []
+    for task in kind.shapes:
+        reading = kind.read(sample, task) if sample.task in (None, task) else None
+        if reading is None:
+            continue
+        if not kind.by_name and set(reading.outputs) != set(sample.outputs):
+            reading = replace(reading, certainty=NO_FIT)
+        found.append(reading)
+    return found
+
+
+def _known(task: Task | None) -> str:
+    shapes = {
+        name: [shape for what, shape in kind.shapes.items() if task in (None, what)]
+        for name, kind in sorted(Decoder.registry.items())
+    }
+    return "; ".join(f"{name} {' or '.join(texts)}" for name, texts in shapes.items() if texts)
+
+
+def _ambiguous(sample: Sample, fitting: list[tuple[type[Decoder], Reading]]) -> str:
+    """The text that names all readings and what would decide among them."""
+    texts = [
+        f"{kind.layout} ({reading.task}{'' if reading.classes is None else f', {reading.classes} classes'})"
+        for kind, reading in fitting
+    ]
+    layouts = list(dict.fromkeys(kind.layout for kind, _ in fitting))
+    tasks = list(dict.fromkeys(reading.task for _, reading in fitting))
+    names = "no names are" if sample.label_count is None else f"{sample.label_count} names are"
+    choices = f"'layout' ({' or '.join(layouts)})" if len(tasks) == 1 else f"'task' ({' or '.join(tasks)})"
+    return (
+        f"its outputs, {sample.described()}, can be read as {' or '.join(texts)}, and {names} given: "
+        f"declare {choices} or give 'labels' with one name per class"
+    )

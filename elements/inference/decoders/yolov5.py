@@ -1,46 +1,43 @@
 """Anchor-based YOLOv5 heads (also YOLOv7): three boxes per grid cell, objectness and classes.
 
-Layout after ultralytics/yolov5 models/yolo.py (Detect, export): cx, cy, w, h in input pixels, objectness, C scores.
+Layout after ultralytics/yolov5 models/yolo.py (Detect, Segment, export): cx, cy, w, h in input pixels, objectness,
+C scores, mask coefficients.
 """
 
 from __future__ import annotations
 
-from elements.inference.decoders.base import (
-    CONFIRMED,
-    NO_FIT,
-    Candidates,
-    Decoder,
-    Sample,
-    corners,
-    select_by_objectness,
-)
+from collections.abc import Mapping
+from typing import ClassVar
+
+from elements.inference.decoders.base import Arrays, Candidates
+from elements.inference.decoders.dense import Dense
+from elements.inference.decoders.rows import corners, select_by_objectness
+from elements.inference.decoders.sample import CONFIRMED, Reading, Sample
 from elements.inference.letterbox import Size
-from elements.metadata.detections import FloatArray
+from elements.inference.tasks import Task
 
 
-class YoloV5(Decoder):
+class YoloV5(Dense):
     """(B, A, 5+C) with A three times the grid cells."""
 
     layout = "yolov5"
-    shape = "(B, 3A, 5+C)"
+    shapes: ClassVar[Mapping[Task, str]] = {
+        "detect": "(B, 3A, 5+C)",
+        "segment": "(B, 3A, 5+C+M) and (B, M, h, w)",
+    }
     box_columns = 5
-
-    @classmethod
-    def match(cls, sample: Sample) -> int:
-        return CONFIRMED if sample.output.shape[2] > 5 and cls.fits_size(sample.output.shape, sample.size) else NO_FIT
 
     @classmethod
     def anchors(cls, shape: tuple[int, ...]) -> int:
         return shape[1] // 3 if shape[1] % 3 == 0 else 0
 
-    @staticmethod
-    def boxes_of(output: FloatArray) -> FloatArray:
-        return output[..., :4]
+    @classmethod
+    def trust(cls, sample: Sample, reading: Reading) -> int:
+        return CONFIRMED
 
-    @staticmethod
-    def scores_of(output: FloatArray) -> FloatArray:
-        return output[..., 4:]
-
-    def select(self, output: FloatArray, size: Size, confidence: float) -> Candidates:
-        index, scores, class_ids, invalid = select_by_objectness(output, confidence)
-        return Candidates(corners(output[index, :4]), scores, class_ids, invalid)
+    def select(self, outputs: Arrays, size: Size, confidence: float) -> Candidates:
+        rows, extras = self.split(outputs[0])
+        index, scores, class_ids, invalid = select_by_objectness(rows, confidence)
+        return Candidates(
+            corners(rows[index, :4]), scores, class_ids, invalid, None if extras is None else extras[index]
+        )

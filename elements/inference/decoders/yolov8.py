@@ -1,81 +1,78 @@
-"""Ultralytics YOLOv8, YOLO11 and YOLOv5u heads: box and class scores, no objectness.
+"""Ultralytics YOLOv8, YOLOv9, YOLO11, YOLO12 and YOLOv5u heads: box and class scores, no objectness.
 
-Layout after ultralytics/nn/modules/head.py (Detect, export): cx, cy, w, h in input pixels, then C sigmoid scores.
+Layout after the export of ultralytics/nn/modules/head.py (Detect, OBB, Segment, Pose): cx, cy, w, h in input pixels, C
+sigmoid scores, then the angle in radians, or mask coefficients, or key points (x, y in input pixels, sigmoid score).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
-from elements.inference.decoders.base import CONFIRMED, FITS, NO_FIT, Candidates, Decoder, Sample, corners, strides_of
+from elements.inference.decoders.base import Arrays, Candidates
+from elements.inference.decoders.dense import Dense
+from elements.inference.decoders.rows import corners, select_best
+from elements.inference.decoders.sample import CONFIRMED, FITS, Reading, Sample
 from elements.inference.letterbox import Size
+from elements.inference.tasks import Task
 from elements.metadata.detections import FloatArray
 
 
-class YoloV8(Decoder):
-    """(B, 4+C, A), the order in which ultralytics exports."""
+class YoloV8(Dense):
+    """(B, columns, A), the order in which ultralytics exports."""
 
     layout = "yolov8"
-    shape = "(B, 4+C, A)"
+    shapes: ClassVar[Mapping[Task, str]] = {
+        "detect": "(B, 4+C, A)",
+        "obb": "(B, 4+C+1, A)",
+        "segment": "(B, 4+C+M, A) and (B, M, h, w)",
+        "pose": "(B, 4+C+3K, A)",
+    }
 
-    @classmethod
-    def match(cls, sample: Sample) -> int:
-        columns, anchors = sample.output.shape[1:]
-        return CONFIRMED if columns > 4 and strides_of(anchors, sample.size) else NO_FIT
-
-    @classmethod
-    def num_classes(cls, shape: tuple[int, ...]) -> int:
-        return shape[1] - 4
+    @staticmethod
+    def rows(output: FloatArray) -> FloatArray:
+        return output.swapaxes(-1, -2)
 
     @classmethod
     def anchors(cls, shape: tuple[int, ...]) -> int:
         return shape[2]
 
-    @staticmethod
-    def boxes_of(output: FloatArray) -> FloatArray:
-        return output[:, :4]
+    @classmethod
+    def trust(cls, sample: Sample, reading: Reading) -> int:
+        return CONFIRMED
 
-    @staticmethod
-    def scores_of(output: FloatArray) -> FloatArray:
-        return output[:, 4:]
-
-    def select(self, output: FloatArray, size: Size, confidence: float) -> Candidates:
-        scores = output[4:]
+    def select(self, outputs: Arrays, size: Size, confidence: float) -> Candidates:
+        columns = outputs[0]
+        classes = len(columns) - self.reading.extras
+        scores = columns[4:classes]
         best = scores.max(axis=0)
         index = np.flatnonzero(best >= confidence)
         invalid = int(np.count_nonzero(np.isnan(best)))
-        return Candidates(corners(output[:4, index].T), best[index], scores[:, index].argmax(axis=0), invalid)
+        extras = columns[classes:, index].T if self.reading.extras else None
+        return Candidates(corners(columns[:4, index].T), best[index], scores[:, index].argmax(axis=0), invalid, extras)
 
 
-class YoloV8Transposed(Decoder):
-    """(B, A, 4+C): the same with one row per anchor."""
+class YoloV8Transposed(Dense):
+    """(B, A, columns): the same with one row per anchor."""
 
     layout = "yolov8-transposed"
-    shape = "(B, A, 4+C)"
+    shapes: ClassVar[Mapping[Task, str]] = {
+        "detect": "(B, A, 4+C)",
+        "obb": "(B, A, 4+C+1)",
+        "segment": "(B, A, 4+C+M) and (B, M, h, w)",
+        "pose": "(B, A, 4+C+3K)",
+    }
 
     @classmethod
-    def match(cls, sample: Sample) -> int:
-        anchors, columns = sample.output.shape[1:]
-        if columns <= 4 or not strides_of(anchors, sample.size):
-            return NO_FIT
-        expected = columns - 4 == (sample.label_count or 80)
+    def trust(cls, sample: Sample, reading: Reading) -> int:
+        expected = reading.classes == (sample.label_count or 80)
         return CONFIRMED if sample.ultralytics or expected else FITS
 
-    @staticmethod
-    def boxes_of(output: FloatArray) -> FloatArray:
-        return output[..., :4]
-
-    @staticmethod
-    def scores_of(output: FloatArray) -> FloatArray:
-        return output[..., 4:]
-
-    def select(self, output: FloatArray, size: Size, confidence: float) -> Candidates:
-        scores = output[:, 4:]
-        # Comparing first is twice as fast as max(axis=1) over rows this short.
-        index = np.flatnonzero((scores >= confidence).any(axis=1))
-        class_ids = scores[index].argmax(axis=1)
-        invalid = int(np.isnan(scores).any(axis=1).sum()) if np.isnan(scores.sum()) else 0
-        found = scores[index, class_ids]
-        clean = ~np.isnan(found)
-        index = index[clean]
-        return Candidates(corners(output[index, :4]), found[clean], class_ids[clean], invalid)
+    def select(self, outputs: Arrays, size: Size, confidence: float) -> Candidates:
+        rows, extras = self.split(outputs[0])
+        index, scores, class_ids, invalid = select_best(rows[:, 4:], confidence)
+        return Candidates(
+            corners(rows[index, :4]), scores, class_ids, invalid, None if extras is None else extras[index]
+        )

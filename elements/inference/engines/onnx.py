@@ -16,6 +16,7 @@ from elements.inference.engines.rectangular import with_free_size
 from elements.inference.errors import ModelError
 from elements.inference.preprocess import InputSpec, Tensor
 
+SIZE_INPUT = "orig_target_sizes"  # RT-DETR's and D-FINE's exports scale their boxes to it: (batch, 2) width, height
 _DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
@@ -35,14 +36,20 @@ class OnnxEngine(Engine):
         self.on_gpu = self._session.get_providers()[0] == "CUDAExecutionProvider"
         if device.startswith("cuda") and not self.on_gpu:
             raise ModelError(f"device: {device} was asked for, but CUDA does not start: run nvidia-smi to see why")
-        self.spec = _input_spec(self._session.get_inputs())
+        inputs = self._session.get_inputs()
+        self._takes_size = any(i.name == SIZE_INPUT and i.type == "tensor(int64)" for i in inputs)
+        self.spec = _input_spec(inputs)
         self.output_names = [output.name for output in self._session.get_outputs()]
         self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
         _check_precision(config.precision, self.spec.dtype)
 
     def run(self, batch: Tensor) -> list[Tensor]:
         """See `Engine.run`. Safe to call from several threads; frees the GIL."""
-        outputs: list[Tensor] = self._session.run(None, {self.spec.name: batch})
+        inputs = {self.spec.name: batch}
+        if self._takes_size:
+            height, width = batch.shape[1:3] if self.spec.channels_last else batch.shape[2:]
+            inputs[SIZE_INPUT] = np.tile(np.array([[width, height]], np.int64), (len(batch), 1))
+        outputs: list[Tensor] = self._session.run(None, inputs)
         return outputs
 
     def with_free_size(self) -> OnnxEngine | None:
@@ -107,6 +114,7 @@ def _load_failure(text: str) -> str:
 def _input_spec(inputs: list[Any]) -> InputSpec:
     """The image input, checked."""
     shapes = "; ".join(f"{i.name} {i.type} {i.shape}" for i in inputs)
+    inputs = [i for i in inputs if i.name != SIZE_INPUT]
     if len(inputs) != 1:
         raise ModelError(f"it has {len(inputs)} inputs ({shapes}): a detector with one image input is needed")
     (only,) = inputs

@@ -1,7 +1,7 @@
 """Network outputs to boxes, for a whole batch on a torch device and with shapes that do not depend on the values.
 
-The layouts are those of `elements.inference.decoders`, whose NumPy code picks rows first; here nothing may wait for the
-host, so every row is decoded. Tests hold both to the same answers.
+The layouts are some of `elements.inference.decoders`, whose NumPy code picks rows first; here nothing may wait for the
+host, so every row is decoded. Tests hold both to the same answers. Layouts that are not here are decoded on the host.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from functools import lru_cache
 
 import torch
 
-from elements.inference.decoders.yolox import grid
+from elements.inference.decoders.rows import grid
 from elements.inference.letterbox import Size
+from elements.inference.tasks import Task
 
 
 @dataclass(slots=True)
@@ -33,50 +34,65 @@ class Rows:
     broken: torch.Tensor
 
 
-def read_rows(layout: str, output: torch.Tensor, size: Size, confidence: torch.Tensor) -> Rows:
-    """Every row of ``output`` (B, D1, D2), read as ``layout``.
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a reader gets.
 
-    Args:
-        layout: a layout's name.
-        output: the network's output, float.
+    Attributes:
+        rows: (B, A, columns) without what the task adds, float; a view.
         size: (width, height) of the network's input.
         confidence: lowest score, a scalar tensor on the device.
+        task: what the model does.
     """
-    return _READERS[layout](output, size, confidence)
+
+    rows: torch.Tensor
+    size: Size
+    confidence: torch.Tensor
+    task: Task
 
 
-def _yolov8(output: torch.Tensor, size: Size, confidence: torch.Tensor) -> Rows:
-    best, class_ids = output[:, 4:].max(dim=1)  # NaN wins over numbers, as in NumPy
-    return Rows(_corners(output[:, :4].transpose(1, 2).float()), best.float(), class_ids, best.isnan())
+def can_read(layout: str) -> bool:
+    """Whether `read_rows` knows the layout."""
+    return layout in _READERS
 
 
-def _yolov8_transposed(output: torch.Tensor, size: Size, confidence: torch.Tensor) -> Rows:
-    best, class_ids = output[..., 4:].max(dim=2)
-    return Rows(_corners(output[..., :4].float()), best.float(), class_ids, best.isnan())
+def read_rows(
+    layout: str, output: torch.Tensor, size: Size, confidence: torch.Tensor, task: Task = "detect", extras: int = 0
+) -> tuple[Rows, torch.Tensor]:
+    """Every row of ``output`` (B, D1, D2), read as ``layout``, and (B, A, ``extras``) what the task adds to each."""
+    rows = output.transpose(1, 2) if layout == "yolov8" else output
+    columns = rows.shape[2] - extras
+    return _READERS[layout](Head(rows[..., :columns], size, confidence, task)), rows[..., columns:]
 
 
-def _objectness(output: torch.Tensor, size: Size, confidence: torch.Tensor) -> Rows:
-    return _with_objectness(output, _corners(output[..., :4].float()), confidence)
+def _classes(head: Head) -> Rows:
+    best, class_ids = head.rows[..., 4:].max(dim=2)  # NaN wins over numbers, as in NumPy
+    return Rows(_corners(head.rows[..., :4].float()), best.float(), class_ids, best.isnan())
 
 
-def _yolox(output: torch.Tensor, size: Size, confidence: torch.Tensor) -> Rows:
-    cells, strides = _grid(size, output.shape[1], output.device)
-    raw = output[..., :4].float()
+def _objectness(head: Head) -> Rows:
+    return _with_objectness(head, _corners(head.rows[..., :4].float()))
+
+
+def _yolox(head: Head) -> Rows:
+    cells, strides = _grid(head.size, head.rows.shape[1], head.rows.device)
+    raw = head.rows[..., :4].float()
     boxes = torch.cat([(raw[..., :2] + cells) * strides, raw[..., 2:].exp() * strides], dim=-1)
-    return _with_objectness(output, _corners(boxes), confidence)
+    return _with_objectness(head, _corners(boxes))
 
 
-def _end2end(output: torch.Tensor, size: Size, confidence: torch.Tensor) -> Rows:
-    scores, classes = output[..., 4].float(), output[..., 5].float()
-    broken = scores.isnan() | ((scores >= confidence) & ~classes.isfinite())
-    return Rows(output[..., :4].float(), scores, classes.nan_to_num(0, 0, 0).long(), broken)
+def _end2end(head: Head) -> Rows:
+    boxes, scores, classes = head.rows[..., :4].float(), head.rows[..., 4].float(), head.rows[..., 5].float()
+    broken = scores.isnan() | ((scores >= head.confidence) & ~classes.isfinite())
+    boxes = _corners(boxes) if head.task == "obb" else boxes
+    return Rows(boxes, scores, classes.nan_to_num(0, 0, 0).long(), broken)
 
 
-def _with_objectness(output: torch.Tensor, boxes: torch.Tensor, confidence: torch.Tensor) -> Rows:
-    objectness = output[..., 4].float()
-    best, class_ids = output[..., 5:].max(dim=2)
+def _with_objectness(head: Head, boxes: torch.Tensor) -> Rows:
+    objectness = head.rows[..., 4].float()
+    best, class_ids = head.rows[..., 5:].max(dim=2)
     scores = objectness * best.float()
-    likely = objectness >= confidence
+    likely = objectness >= head.confidence
     broken = objectness.isnan() | (likely & scores.isnan())
     return Rows(boxes, torch.where(likely, scores, 0.0), class_ids, broken)
 
@@ -94,9 +110,9 @@ def _corners(center_size: torch.Tensor) -> torch.Tensor:
     return torch.cat([center - half, center + half], dim=-1)
 
 
-_READERS: dict[str, Callable[[torch.Tensor, Size, torch.Tensor], Rows]] = {
-    "yolov8": _yolov8,
-    "yolov8-transposed": _yolov8_transposed,
+_READERS: dict[str, Callable[[Head], Rows]] = {
+    "yolov8": _classes,
+    "yolov8-transposed": _classes,
     "yolov5": _objectness,
     "yolox-decoded": _objectness,
     "yolox": _yolox,

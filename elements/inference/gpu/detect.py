@@ -1,4 +1,4 @@
-"""From a network's output to one packed tensor of detections per batch, on the device and back."""
+"""From a network's outputs to one packed tensor per batch, on the device, and from that to detections on the host."""
 
 from __future__ import annotations
 
@@ -8,46 +8,60 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from elements.inference.decoders import Decoder
-from elements.inference.decoders.base import looks_normalized
-from elements.inference.gpu.decode import read_rows
+from elements.inference.decoders import Candidates, Decoder
+from elements.inference.decoders.rows import looks_normalized
+from elements.inference.finish import finish, to_source
+from elements.inference.gpu.decode import can_read, read_rows
 from elements.inference.letterbox import Size
 from elements.metadata.detections import Detections, FloatArray
 from elements.metadata.placement import Placement
 
-# Packed: (B, 1 + K, 6) float32. Row 0: number of candidates, rows that are no numbers, unused. Others: xyxy in the
-# model's own unit, score (-1: suppressed or unused), class; best first.
+# Packed, for each frame: 1 + K rows of 6 + E numbers, and after them the mask prototypes, if any. Row 0: number of
+# candidates, rows that are no numbers, K, unused. Others: xyxy in the model's own unit, score (-1: suppressed or
+# unused), class, what the task adds; best first.
 COLUMNS = 6
+COUNT, INVALID, ROOM = 0, 1, 2
 SCORE, CLASS = 4, 5
 
 Suppress = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+Found = list[tuple[Detections, int]]
+Shapes = Sequence[tuple[int, ...]]
+Thresholds = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """Decodes, suppresses and packs.
+    """Decodes on the device, suppresses upright boxes there, and packs; rotated boxes are suppressed on the host.
 
     Attributes:
-        layout: name of the output's layout.
-        suppress: how overlaps are suppressed, ``None`` if the model did it.
+        decoder: knows the layout, and the unit of the boxes or learns it here.
+        suppress: how overlaps are suppressed.
         thresholds: (2,) float32 on the device: confidence and iou.
         allowed: (C,) bool on the device: class numbers to report; ``None``: all.
     """
 
-    layout: str
-    suppress: Suppress | None
+    decoder: Decoder
+    suppress: Suppress
     thresholds: torch.Tensor
     allowed: torch.Tensor | None
 
-    def pack(self, output: torch.Tensor, size: Size, most: int) -> torch.Tensor:
-        """The packed detections of ``output`` (B, D1, D2) for a ``size`` input, the best ``most`` candidates a frame.
+    @staticmethod
+    def fits(decoder: Decoder) -> bool:
+        """Whether ``decoder``'s layout can be read on the device."""
+        return can_read(decoder.layout)
+
+    def pack(self, outputs: Sequence[torch.Tensor], size: Size, most: int) -> torch.Tensor:
+        """(B, P) float32: the best ``most`` candidates of each frame, for a ``size`` input.
 
         Nothing here waits for the host (with a fused ``suppress``), so it can be captured in a CUDA graph.
         """
         confidence, iou = self.thresholds.unbind()
-        rows = read_rows(self.layout, output, size, confidence)
+        reading = self.decoder.reading
+        rows, extras = read_rows(self.decoder.layout, outputs[0], size, confidence, reading.task, reading.extras)
         candidate = (rows.scores >= confidence) & ~rows.broken
         finite = rows.scores.isfinite() & rows.boxes.isfinite().all(dim=2)
+        if reading.extras:
+            finite &= extras.isfinite().all(dim=2)
         invalid = (rows.broken | (candidate & ~finite)).sum(dim=1)
         candidate &= finite
         if self.allowed is not None:
@@ -59,35 +73,97 @@ class Detector:
         boxes = rows.boxes.gather(1, index[..., None].expand(-1, -1, 4))
         class_ids = rows.class_ids.gather(1, index)
         counts = candidate.sum(dim=1)
-        if self.suppress is not None:
+        if self.decoder.suppress and reading.task != "obb":
             scores = torch.where(self.suppress(boxes, class_ids, counts, iou), scores, -1.0)
-        found = torch.cat([boxes, scores[..., None], class_ids[..., None].float()], dim=2)
-        header = torch.zeros((len(found), 1, COLUMNS), dtype=torch.float32, device=found.device)
-        header[:, 0, 0] = counts
-        header[:, 0, 1] = invalid
-        return torch.cat([header, found], dim=1)
+        columns = [boxes, scores[..., None], class_ids[..., None].float()]
+        if reading.extras:
+            columns.append(extras.gather(1, index[..., None].expand(-1, -1, reading.extras)).float())
+        found = torch.cat(columns, dim=2)
+        header = torch.zeros((len(found), 1, found.shape[2]), dtype=torch.float32, device=found.device)
+        header[:, 0, COUNT] = counts
+        header[:, 0, INVALID] = invalid
+        header[:, 0, ROOM] = found.shape[1]
+        return torch.cat([part.flatten(1) for part in (header, found, *(o.float() for o in outputs[1:]))], dim=1)
+
+    def overflow(self, packed: FloatArray) -> int:
+        """How many candidates the fullest frame had if they did not all fit, else 0."""
+        fullest = int(packed[:, COUNT].max(initial=0))
+        return fullest if fullest > packed[:, ROOM].min(initial=np.inf) else 0
+
+    def unpack(
+        self, packed: FloatArray, shapes: Shapes, placements: Sequence[Placement], size: Size, thresholds: Thresholds
+    ) -> Found:
+        """Detections in source pixels, cut at the frame's edges, and the number of broken rows, for each frame.
+
+        Args:
+            packed: (N, P) on the host, as `pack` makes it.
+            shapes: of the outputs, without the batch.
+            placements: where each frame's picture lies in the input.
+            size: (width, height) of the network's input.
+            thresholds: confidence and iou.
+        """
+        if not len(packed):
+            return []
+        columns = COLUMNS + self.decoder.reading.extras
+        end = (1 + int(packed[0, ROOM])) * columns
+        rows = packed[:, :end].reshape(len(packed), -1, columns)[:, 1:]
+        invalid = packed[:, INVALID].astype(np.int64).tolist()
+        if self.decoder.task == "detect":
+            return list(zip(_boxes(rows, self.decoder, placements, size), invalid, strict=True))
+        more = packed[:, end:].reshape(len(packed), *(shapes[1] if len(shapes) > 1 else (0,)))
+        found = []
+        for frame, prototypes, placement in zip(rows, more, placements, strict=True):
+            best = frame[frame[:, SCORE] >= 0]
+            class_ids = best[:, CLASS].astype(np.int64)
+            candidates = Candidates(best[:, :4], best[:, SCORE], class_ids, 0, best[:, COLUMNS:])
+            candidates = self.decoder.in_pixels(candidates, size)
+            outputs = (frame, prototypes)
+            if self.decoder.task == "obb":
+                found.append(finish(candidates, outputs, self.decoder, size, placement, thresholds[1]))
+            else:
+                found.append(to_source(candidates, outputs, self.decoder, size, placement))
+        return list(zip(found, invalid, strict=True))
 
 
-def most_candidates(packed: FloatArray) -> int:
-    """How many candidates the fullest frame had, whether or not they all fitted."""
-    return int(packed[:, 0, 0].max(initial=0))
+@dataclass(frozen=True, slots=True)
+class HostDetector:
+    """Packs whole outputs, for layouts that are decoded on the host. Has the methods of `Detector`.
 
-
-def unpack(
-    packed: FloatArray, placements: Sequence[Placement], size: Size, decoder: Decoder
-) -> list[tuple[Detections, int]]:
-    """Detections in source pixels, cut at the frame's edges, and the number of broken rows, for each frame.
-
-    What lies in the padding alone is no object of the frame.
-
-    Args:
-        packed: (N, 1 + K, 6) on the host, as `Detector.pack` makes it.
-        placements: where each frame's picture lies in the input.
-        size: (width, height) of the network's input.
-        decoder: knows the unit of the boxes, or learns it here.
+    Attributes:
+        decoder: decodes.
+        keep: class numbers to report; empty: all.
     """
-    frames, places = np.nonzero(packed[:, 1:, SCORE] >= 0)
-    found = packed[frames, places + 1]
+
+    decoder: Decoder
+    keep: frozenset[int]
+
+    def pack(self, outputs: Sequence[torch.Tensor], size: Size, most: int) -> torch.Tensor:
+        """(B, P) float32: all numbers."""
+        return torch.cat([output.flatten(1).float() for output in outputs], dim=1)
+
+    def overflow(self, packed: FloatArray) -> int:
+        """0: everything fits."""
+        return 0
+
+    def unpack(
+        self, packed: FloatArray, shapes: Shapes, placements: Sequence[Placement], size: Size, thresholds: Thresholds
+    ) -> Found:
+        """See `Detector.unpack`."""
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        found = []
+        for numbers, placement in zip(packed, placements, strict=True):
+            parts = np.split(numbers, ends[:-1])
+            outputs = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+            candidates = self.decoder.decode(outputs, size, thresholds[0])
+            detections = finish(candidates, outputs, self.decoder, size, placement, thresholds[1], self.keep)
+            found.append((detections, candidates.invalid))
+        return found
+
+
+def _boxes(rows: FloatArray, decoder: Decoder, placements: Sequence[Placement], size: Size) -> list[Detections]:
+    """Upright boxes of all frames at once. What lies in the padding alone is no object of the frame."""
+    frames, places = np.nonzero(rows[..., SCORE] >= 0)
+    found = rows[frames, places]
     boxes = found[:, :4]
     if decoder.normalized is None:
         decoder.normalized = looks_normalized(boxes)
@@ -102,6 +178,6 @@ def unpack(
     ends = np.bincount(frames, minlength=len(placements)).cumsum()
     class_ids = found[:, CLASS].astype(np.int64)
     return [
-        (Detections(boxes[start:end], found[start:end, SCORE], class_ids[start:end]), int(header[1]))
-        for start, end, header in zip([0, *ends[:-1]], ends, packed[:, 0], strict=True)
+        Detections(boxes[start:end], found[start:end, SCORE], class_ids[start:end])
+        for start, end in zip([0, *ends[:-1]], ends, strict=True)
     ]

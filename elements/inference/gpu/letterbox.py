@@ -68,7 +68,7 @@ def letterbox(
         out: (B, 3, H, W) view of any strides, float or uint8; rows beyond the pictures are left as they are.
         options: colour order, value range and grey of the padding.
     """
-    gain = 1.0 if options.scale == "0-255" else 1 / 255
+    gains, offsets = (torch.tensor(values, device=out.device)[:, None, None] for values in options.affine())
     for picture, place, slot in zip(pictures, placements, out, strict=False):
         left, top, width, height = (int(v) for v in (place.left, place.top, place.width, place.height))
         planes = picture.permute(2, 0, 1)[None].float()
@@ -78,5 +78,7 @@ def letterbox(
             planes = planes.flip(1)
         if slot.dtype == torch.uint8:
             planes = planes.round()
-        slot.fill_(options.pad * gain)
-        slot[:, top : top + height, left : left + width] = planes[0] * gain
+        slot[:] = options.pad * gains + offsets
+        cut = planes[0, :, max(0, -top) : slot.shape[1] - top, max(0, -left) : slot.shape[2] - left]
+        top, left = max(0, top), max(0, left)
+        slot[:, top : top + cut.shape[1], left : left + cut.shape[2]] = cut * gains + offsets

@@ -24,6 +24,7 @@ def letterbox_fused(table: torch.Tensor, count: int, out: torch.Tensor, options:
         options: colour order, value range and grey of the padding.
     """
     height, width = out.shape[2:]
+    gains, offsets = options.affine()
     grid = (triton.cdiv(width, BLOCK_X), triton.cdiv(height, BLOCK_Y), count)
     _kernel[grid](
         table,
@@ -32,7 +33,8 @@ def letterbox_fused(table: torch.Tensor, count: int, out: torch.Tensor, options:
         width,
         height,
         float(options.pad),
-        1.0 if options.scale == "0-255" else 1 / 255,
+        *gains,
+        *offsets,
         columns=TABLE_COLUMNS,
         bgr=options.color == "bgr",
         rounded=out.dtype == torch.uint8,
@@ -52,7 +54,12 @@ def _kernel(  # type: ignore[no-untyped-def]
     net_width,
     net_height,
     pad,
-    gain,
+    gain_0,
+    gain_1,
+    gain_2,
+    offset_0,
+    offset_1,
+    offset_2,
     columns: tl.constexpr,
     bgr: tl.constexpr,
     rounded: tl.constexpr,
@@ -102,8 +109,10 @@ def _kernel(  # type: ignore[no-untyped-def]
         d = tl.load(lower + to_right + channel, mask=inside, other=0).to(tl.float32)
         over = a + (b - a) * weight_x
         under = c + (d - c) * weight_x
-        value = tl.where(inside, over + (under - over) * weight_y, pad) * gain
+        plane = 2 - channel if bgr else channel
+        gain = gain_0 if plane == 0 else (gain_1 if plane == 1 else gain_2)
+        offset = offset_0 if plane == 0 else (offset_1 if plane == 1 else offset_2)
+        value = tl.where(inside, over + (under - over) * weight_y, pad) * gain + offset
         if rounded:
             value = tl.floor(value + 0.5)
-        plane = 2 - channel if bgr else channel
         tl.store(target + plane * stride_c, value.to(out.dtype.element_ty), mask=valid)

@@ -15,7 +15,7 @@ import torch
 from elements.inference.engines.base import DeviceEngine
 from elements.inference.errors import FrameError
 from elements.inference.frame import Frame
-from elements.inference.gpu.detect import Detector, most_candidates, unpack
+from elements.inference.gpu.detect import Detector, HostDetector
 from elements.inference.gpu.letterbox import TABLE_COLUMNS, check_picture, fill_table, has_triton, letterbox
 from elements.inference.gpu.nms import suppress
 from elements.inference.gpu.runners import CaptureError, GraphRunner, Post, Runner
@@ -71,10 +71,12 @@ class DevicePath:
     _stream: Any = field(init=False, default=None)
     _pool: Any = field(init=False, default=None)
     _fused: bool = field(init=False)
-    _detector: Detector = field(init=False)
+    _detector: Detector | HostDetector = field(init=False)
+    _thresholds: torch.Tensor = field(init=False)
     _in_force: tuple[float, float] = field(init=False, default=(-1.0, -1.0))
     _most: int = field(init=False, default=CANDIDATES)
     _runners: dict[tuple[int, Size, int], Runner] = field(init=False, default_factory=dict)
+    _shapes: dict[Size, list[tuple[int, ...]]] = field(init=False, default_factory=dict)  # of outputs, by input size
     _spare: dict[Any, list[Any]] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)  # who holds it queues a batch
 
@@ -97,9 +99,12 @@ class DevicePath:
             allowed = torch.zeros(max(self.network.keep) + 1, dtype=torch.bool)
             allowed[list(self.network.keep)] = True
             allowed = allowed.to(device)
+        self._thresholds = torch.zeros(2, dtype=torch.float32, device=device)
         decoder = self.network.decoder
-        thresholds = torch.zeros(2, dtype=torch.float32, device=device)
-        self._detector = Detector(decoder.layout, overlaps if decoder.suppress else None, thresholds, allowed)
+        if Detector.fits(decoder):
+            self._detector = Detector(decoder, overlaps, self._thresholds, allowed)
+        else:
+            self._detector = HostDetector(decoder, self.network.keep)
 
     @property
     def is_gpu(self) -> bool:
@@ -155,14 +160,14 @@ class DevicePath:
         if pending.arrived is not None:
             pending.arrived.synchronize()
         packed = pending.packed.numpy()
-        fullest = most_candidates(packed)
-        rows = packed.shape[1] - 1
-        if fullest > rows:  # more candidates than fit: run again with room for them
+        fullest = self._detector.overflow(packed)
+        if fullest:  # more candidates than fit: run again with room for them
             self._most = max(self._most, 1 << (fullest - 1).bit_length())
             log.debug("%d candidates in a frame: room for %d from now on", fullest, self._most)
             self._give_back(pending)
             return self.collect(self.submit(pending.frames, pending.size, *pending.thresholds))
-        found = unpack(packed, pending.placements, pending.size, self.network.decoder)
+        shapes = self._shapes[pending.size]
+        found = self._detector.unpack(packed, shapes, pending.placements, pending.size, pending.thresholds)
         self._give_back(pending)
         return found
 
@@ -197,10 +202,12 @@ class DevicePath:
     def _runner(self, batch: int, size: Size) -> Runner:
         key = (batch, size, self._most)
         if key not in self._runners:
-            detector, output, most = self._detector, self.network.output, self._most
+            detector, places, most = self._detector, self.network.outputs, self._most
 
             def post(outputs: list[torch.Tensor]) -> torch.Tensor:
-                return detector.pack(outputs[output], size, most)
+                read = [outputs[place] for place in places]
+                self._shapes[size] = [tuple(output.shape[1:]) for output in read]
+                return detector.pack(read, size, most)
 
             self._runners[key] = self._make_runner(batch, size, post)
         return self._runners[key]
@@ -216,7 +223,7 @@ class DevicePath:
 
     def _set_thresholds(self, confidence: float, iou: float) -> None:
         if (confidence, iou) != self._in_force:
-            self._detector.thresholds.copy_(torch.tensor([confidence, iou], dtype=torch.float32))
+            self._thresholds.copy_(torch.tensor([confidence, iou], dtype=torch.float32))
             self._in_force = (confidence, iou)
 
     def _take(self, use: str, shape: tuple[int, ...], dtype: torch.dtype, on_device: bool = False) -> Any:
