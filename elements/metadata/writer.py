@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from elements.metadata.detections import Detections, FloatArray, mask_windows
 from elements.metadata.edit import Editor, attach_json, editor_of, find_editor
@@ -152,11 +153,13 @@ def numbers(values: Iterable[float], digits: int) -> list[float | None]:
     return [round(float(value), digits) if math.isfinite(value) else None for value in values]
 
 
-def number_rows(values: FloatArray, digits: int) -> list[list[float | None]]:
+def number_rows(values: ArrayLike, digits: int) -> list[list[float | None]]:
     """`numbers` of each row of a matrix, at once."""
     rounded = np.round(np.asarray(values, np.float64), digits)
+    if not np.isfinite(rounded).all():
+        return [numbers(row, digits) for row in rounded]
     rows: list[list[float | None]] = rounded.tolist()
-    return rows if np.isfinite(rounded).all() else [numbers(row, digits) for row in rows]
+    return rows
 
 
 def _write_mask(editor: Editor, object_meta: Any, detections: Detections, row: int) -> None:

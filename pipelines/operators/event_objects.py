@@ -91,7 +91,7 @@ def _attributes(item: Any) -> dict[str, Any]:
 def _keypoints(points: list[list[float | None]], placement: Placement) -> list[list[float | None]]:
     """[x, y, score] each, from mux to source pixels."""
     values = np.array(points, np.float64).reshape(-1, 3)  # None becomes NaN
-    values[:, :2] = np.round(placement.points_to_source(values[:, :2]).astype(np.float64), 2)
+    values[:, :2] = np.round(placement.points_to_source(values[:, :2].astype(np.float32)).astype(np.float64), 2)
     return number_rows(values, 4)
 
 
