@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from app import compare, doctor, explain, models, run, schema, validate, version
+from app import compare, doctor, explain, models, new, replay, run, schema, validate, version
+from app import eval as evaluation
 
 cli = typer.Typer(
     name="gstorch",
@@ -17,11 +18,14 @@ cli = typer.Typer(
 cli.command("run")(run.run)
 cli.command("validate")(validate.validate)
 cli.command("explain")(explain.explain)
+cli.command("replay")(replay.replay)
+cli.command("eval")(evaluation.evaluate)
 cli.command("doctor")(doctor.doctor)
 cli.command("schema")(schema.schema)
 cli.command("version")(version.version)
 models.models.command("compare")(compare.compare)
 cli.add_typer(models.models)
+cli.add_typer(new.new)
 
 
 def main() -> None:

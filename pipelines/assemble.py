@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from elements.base import Gst
+from elements.base import ElementError, Gst
 from pipelines.graph import Attachment, Graph, Node
+from pipelines.own_elements import register_own
 from pipelines.properties import Where, report_unset, set_wide, split_wide
 from pipelines.runtime import Runtime
 
@@ -50,6 +51,7 @@ def assemble(
     for node in graph.nodes.values():
         properties, wide[node.name] = split_wide(node.properties)
         try:
+            register_own(node.factory)
             pipeline.add(node.factory, node.name, properties)
         except Exception as error:
             raise AssemblyError(f"{_who(node, where)}: {_why_not(node, error)}") from error
@@ -62,7 +64,7 @@ def assemble(
     assembly = Assembly(pipeline, gst_pipeline(pipeline, graph), graph)
     _see_to_properties(assembly, wide, where)
     for attachment in graph.attachments:
-        operator = _operator(attachment, shared or {})
+        operator = make_operator(attachment, shared or {}, where)
         assembly.operators[attachment.name] = operator
         pipeline.attach(attachment.node, runtime.api.Probe(attachment.name, operator), tips=attachment.pad)
     return assembly
@@ -98,14 +100,23 @@ def gst_pipeline(pipeline: Any, graph: Graph) -> Gst.Pipeline:
     return top
 
 
-def _operator(attachment: Attachment, shared: dict[str, Any]) -> Any:
+def make_operator(attachment: Attachment, shared: Mapping[str, Any], where: Where | None = None) -> Any:
+    """The operator of an attachment. ``shared`` and ``where`` as for `assemble`.
+
+    Raises:
+        AssemblyError: if it cannot be made, with its place in the definition.
+    """
     module, _, name = attachment.operator.partition(":")
     operator_class = getattr(importlib.import_module(module), name)
     params = {
         key: shared[value[1:]] if isinstance(value, str) and value.startswith("@") else value
         for key, value in attachment.params.items()
     }
-    return operator_class(**params)
+    try:
+        return operator_class(**params)
+    except ElementError as error:
+        place = (where or str)(attachment.origin) if attachment.origin else ""
+        raise AssemblyError(f"{place} '{attachment.name}': {error}" if place else str(error)) from error.__cause__
 
 
 def _who(node: Node, where: Where) -> str:

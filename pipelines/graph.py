@@ -32,13 +32,17 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A metadata operator on a node's src pad: import path ``package.module:Class`` and constructor arguments."""
+    """A metadata operator on a node's src pad: import path ``package.module:Class`` and constructor arguments.
+
+    ``origin`` names the key of the definition that asked for it (for error messages).
+    """
 
     node: str
     name: str
     operator: str
     params: Mapping[str, Any] = field(default_factory=dict)
     pad: str = ""
+    origin: str = ""
 
 
 @dataclass(slots=True)

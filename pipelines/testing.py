@@ -82,7 +82,6 @@ def run_operator(
         queue=1,
         overflow="drop-oldest",
         on_error=on_error,
-        origin="test",
         report=lambda text, _trace: result.failures.append(text),
     )
     for frame in frames:

@@ -16,7 +16,10 @@ _NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(slots=True)
 class Document:
-    """Plain data (dict, list, `Scalar`, None), places of its values and keys, and the problems found so far."""
+    """Plain data (dict, list, `Scalar`, None), places of its values and keys, and the problems found so far.
+
+    ``look_for_files``: whether a file that it names and that is not there is a problem.
+    """
 
     data: Any
     file: str
@@ -24,6 +27,7 @@ class Document:
     keys: dict[KeyPath, Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     faulty: set[KeyPath] = field(default_factory=set)
+    look_for_files: bool = True
 
     def place(self, path: KeyPath, of_key: bool = False) -> Place:
         """Where the value (or key) at ``path`` is written, else the nearest thing that contains it."""

@@ -39,6 +39,7 @@ def load_definition(
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
     catalog: Catalog | None = None,
+    check_files: bool = True,
 ) -> Definition:
     """Read a definition from a YAML file. Relative paths in it, and in ``overrides``, start at the file's folder.
 
@@ -47,12 +48,14 @@ def load_definition(
         overrides: ``path.to.key=value``, as given to ``--set``.
         environ: environment variables; default: the process's.
         catalog: the elements that exist here; without it `node` stages are not checked.
+        check_files: whether models and other files that the stages name must be there.
 
     Raises:
         DefinitionError: with every problem found.
     """
     file = os.fspath(path)
     document = parse_yaml(_read(file), file)
+    document.look_for_files = check_files
     if document.data is None and not document.problems:
         raise DefinitionError([Problem(file, 1, 1, "", "is empty", "it needs at least 'pipeline' and 'sources'")])
     return _finish(document, Path(file).absolute().parent, overrides, environ, catalog)

@@ -58,7 +58,6 @@ class UserOperator(Operator):
         queue: in the background, most frames that wait.
         overflow: in the background, which frame goes when there is no room.
         on_error: ``stop`` the run, or ``skip`` the frame and count it.
-        origin: of the stage in the definition, for errors.
         report: see `Operator`.
 
     Attributes:
@@ -80,7 +79,6 @@ class UserOperator(Operator):
         queue: int,
         overflow: Overflow,
         on_error: Literal["stop", "skip"],
-        origin: str,
         report: Report,
     ) -> None:
         super().__init__(report)
@@ -97,10 +95,10 @@ class UserOperator(Operator):
                     "out, or write a function or class that takes a frame"
                 )
         except ModelError as error:
-            raise ElementError(f"{origin}.operate '{name}': operator '{operator}': {error}") from None
+            raise ElementError(f"operator '{operator}': {error}") from None
         except _ANY as error:
             text = f"{type(error).__name__}: {error}"
-            raise ElementError(f"{origin}.operate '{name}': operator '{operator}' fails to start: {text}") from error
+            raise ElementError(f"operator '{operator}' fails to start: {text}") from error
         self._worker = Background(name, self._work, queue, overflow) if run == "background" else None
 
     @property

@@ -23,7 +23,6 @@ def add_operate(draft: Draft, stage: OperateStage, origin: str, facts: Facts) ->
         "queue": stage.queue,
         "overflow": stage.overflow,
         "on_error": stage.on_error,
-        "origin": origin,
         "report": "@report",
     }
-    draft.graph.attach(Attachment(draft.tail, str(stage.name), OPERATOR, params))
+    draft.graph.attach(Attachment(draft.tail, str(stage.name), OPERATOR, params, origin=origin))
