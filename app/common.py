@@ -61,10 +61,18 @@ def results_on_stdout() -> Iterator[TextIO]:
             results.close()
 
 
+def find_own_code() -> None:
+    """Let code of one's own be imported from the current folder; last, so that nothing is shadowed."""
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
 def load_or_exit(path: Path, overrides: list[str] | None) -> Definition:
     """Load a definition; on problems print all of them and leave with exit code 2."""
     from pipelines.catalog import GStreamerCatalog
 
+    find_own_code()
     try:
         return load_definition(path, overrides or (), catalog=GStreamerCatalog())
     except DefinitionError as error:

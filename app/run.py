@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from app.common import Overrides, fail, load_or_exit, reject, results_on_stdout, set_up_logging
+from app.common import Overrides, fail, find_own_code, load_or_exit, reject, results_on_stdout, set_up_logging
 from pipelines.definition import Definition, DefinitionError, definition_from_mapping
 from pipelines.outcome import EXIT_FAILED, EXIT_REJECTED
 
@@ -49,7 +48,7 @@ def run(
     was stopped). The first SIGINT or SIGTERM drains and finalises, a second one aborts.
     """
     set_up_logging(quiet, verbose)
-    sys.path.append(str(Path.cwd()))  # for a model class of one's own; last, so that nothing is shadowed
+    find_own_code()
     options = {"model": model, "output": output, "events": events, "confidence": confidence, "labels": labels}
     definition = _definition(targets, {**options, "device": device}, set_)
     runner = _run(definition, quiet, json_)

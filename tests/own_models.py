@@ -35,6 +35,25 @@ class Good:
         pass
 
 
+class Tuned(Good):
+    """Takes parameters."""
+
+    def __init__(self, config: ModelConfig, size: int, threshold: float = 0.5, colours: tuple[str, ...] = ()) -> None:
+        super().__init__(config)
+        self.size, self.threshold, self.colours = size, threshold, colours
+
+
+def read(outputs, frames, *, least: float = 0.5):
+    """Reads the ``finder`` of tests.onnx_models in the layout yolov8: (1, 4 + classes, rows)."""
+    answer = []
+    for output, frame in zip(outputs["output"], frames, strict=True):
+        rows = output.T[output[4:].max(axis=0) >= least]
+        half = rows[:, 2:4] / 2
+        boxes = frame.to_source(np.concatenate([rows[:, :2] - half, rows[:, :2] + half], axis=1))
+        answer.append(Detections(boxes, rows[:, 4:].max(axis=1), rows[:, 4:].argmax(axis=1)))
+    return answer
+
+
 class RaisesOnFour(Good):
     def infer(self, frames):
         if any(frame.frame_number == 4 for frame in frames):

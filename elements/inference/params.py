@@ -16,6 +16,10 @@ from pydantic.errors import PydanticUserError
 
 from elements.inference.errors import ModelError
 
+_KINDS = {
+    str: "this text", bool: "a boolean", int: "this number", float: "this number", list: "this list",
+    dict: "this mapping", type(None): "nothing",
+}  # fmt: skip
 _NO_NAME = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
 
 
@@ -25,11 +29,13 @@ class ParamProblem:
 
     Attributes:
         path: keys and indexes from ``params`` to the value: ``("size", 0)``.
-        message: what is wrong, without the key.
+        kind: ``unknown`` (nothing takes it), ``missing``, or ``wrong``.
+        message: what is wrong, without the key and the value, which may be secret.
         hint: what to do about it, if that is known.
     """
 
     path: tuple[str | int, ...]
+    kind: str
     message: str
     hint: str = ""
 
@@ -142,8 +148,8 @@ def _problem(details: Any, known: list[str]) -> ParamProblem:
         key = str(path[-1])
         near = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}" if known else "it takes none"
-        return ParamProblem(path, f"unknown parameter '{key}'", hint)
+        return ParamProblem(path, "unknown", f"unknown parameter '{key}'", hint)
     if kind == "missing":
-        return ParamProblem(path, "is missing")
-    text = details["msg"][:1].lower() + details["msg"][1:]
-    return ParamProblem(path, f"{details['input']!r}: {text}")
+        return ParamProblem(path, "missing", "is missing")
+    given = _KINDS.get(type(details["input"]), "a value of another kind")
+    return ParamProblem(path, "wrong", f"{details['msg'][:1].lower()}{details['msg'][1:]}, not {given}")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipelines.definition.catalog import Catalog, check_node
 from pipelines.definition.document import Document
+from pipelines.definition.infer_checks import check_infer_stages
 from pipelines.definition.outputs import SOURCE_FIELD, EventsOutput, FileOutput, Output
 from pipelines.definition.problems import KeyPath
 from pipelines.definition.sections import one_key_tag
@@ -39,6 +40,7 @@ def check_parts(document: Document, parts: Parts, catalog: Catalog | None) -> No
     _check_stage_order(document)
     for index, stage in parts.stages.items():
         _check_stage(document, ("stages", index, stage.KEY), stage, catalog)
+    check_infer_stages(document, parts.stages)
     _check_outputs(document, parts)
 
 
@@ -58,7 +60,8 @@ def _check_unique(document: Document, what: str, values: Sequence[tuple[KeyPath,
 def _check_stage_names(document: Document, stages: Mapping[int, Stage]) -> None:
     named = {i: s for i, s in stages.items() if isinstance(s, InferStage | NodeStage)}
     _check_unique(document, "name", [(("stages", i, s.KEY, "name"), s.name) for i, s in named.items()])
-    ids = [(("stages", i, s.KEY, "unique_id"), s.unique_id) for i, s in named.items() if isinstance(s, InferStage)]
+    infer = {i: s for i, s in named.items() if isinstance(s, InferStage) and s.merge_with is None}
+    ids = [(("stages", i, s.KEY, "unique_id"), s.unique_id) for i, s in infer.items()]
     _check_unique(document, "unique_id", ids)
 
 

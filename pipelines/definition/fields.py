@@ -107,6 +107,7 @@ FilePath = Annotated[Path, BeforeValidator(as_path)]
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _DURATION = r"(?:\d+(?:\.\d+)?(?:us|ms|s|min|m|h))+"
+_PER_SECOND = r"(\d+(?:\.\d+)?)/(s|min)"
 _RATE = r"(\d+(?:\.\d+)?)([kM])"
 _BARE_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 
@@ -141,11 +142,28 @@ def parse_rate(value: Any) -> int:
     return round(float(match[1]) * {"k": 1e3, "M": 1e6}[match[2]])
 
 
+def parse_per_second(value: Any) -> float:
+    """How often a second, from text like ``20/s`` or ``90/min``.
+
+    Raises:
+        PydanticCustomError: without a unit, or not such a text at all.
+    """
+    text = str(value)
+    if _BARE_NUMBER.fullmatch(text):
+        raise wrong("has no unit", f"write {text}/s or {text}/min")
+    match = re.fullmatch(_PER_SECOND, text) if isinstance(value, str) else None
+    if match is None or float(match[1]) == 0:
+        raise wrong("is not a rate", "write a number above 0 per second or minute: 20/s, 90/min")
+    return float(match[1]) / _SECONDS[match[2]]
+
+
 def _text_schema(pattern: str, example: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$|{VARIABLE}", "examples": [example]})
 
 
 Duration = Annotated[float, BeforeValidator(parse_duration), _text_schema(_DURATION, "10s")]
 """Seconds, written with a unit."""
+PerSecond = Annotated[float, BeforeValidator(parse_per_second), _text_schema(_PER_SECOND, "20/s")]
+"""How often a second, written with a unit."""
 Rate = Annotated[int, BeforeValidator(parse_rate), _text_schema(_RATE, "4M")]
 """Bits per second, written with k or M."""

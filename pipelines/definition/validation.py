@@ -20,6 +20,7 @@ from pipelines.definition.scalars import Scalar, resolve
 from pipelines.definition.sections import OneKey, Section
 from pipelines.definition.sources import Reconnect, Source
 from pipelines.definition.stages import STAGE_MODELS
+from pipelines.definition.stages.operate_on import OperateOn
 
 _ITEMS: dict[str, tuple[type[OneKey], ...]] = {
     "stages": STAGE_MODELS,
@@ -29,6 +30,7 @@ _SECTIONS: dict[tuple[str, ...], type[Section]] = {
     (): Definition,
     ("sources",): Source,
     ("sources", "reconnect"): Reconnect,
+    ("stages", "infer", "operate_on"): OperateOn,
     ("mux",): Mux,
     ("runtime",): Runtime,
     **{(section, model.KEY): model for section, models in _ITEMS.items() for model in models},

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from pipelines.definition import InferStage
+from pipelines.definition.stages.operate_on import OperateOn
 from pipelines.draft import Draft, Facts
 from pipelines.graph import PropertyValue
 
@@ -13,7 +16,28 @@ def add_infer(draft: Draft, stage: InferStage, origin: str, facts: Facts) -> Non
     """Add pyinfer to the chain."""
     draft.add_queue(f"{stage.name}-queue", origin)
     draft.convert(FORMATS, f"{stage.name}-convert", origin)
-    draft.add(f"{stage.name}", "pyinfer", origin, _properties(stage))
+    properties = _properties(stage)
+    properties["source-names"] = json.dumps(draft.sources, ensure_ascii=False)
+    if stage.operate_on is not None:
+        properties["operate-on"] = _operate_on(draft, stage.operate_on)
+    draft.add(f"{stage.name}", "pyinfer", origin, properties, {"params"} & set(properties))
+
+
+def _operate_on(draft: Draft, on: OperateOn) -> str:
+    """pyinfer's ``operate-on``: `elements.inference.cascade.OperateOn` as JSON, without what is its default."""
+    names = list(draft.graph.nodes)
+    since = [draft.graph.nodes[name] for name in names[names.index(on.stage) :]]
+    tracked = any(node.factory == "nvtracker" for node in since)
+    values = {
+        "id": since[0].properties["unique-id"],
+        "classes": on.classes,
+        "min_size": on.min_size,
+        "max_objects": on.max_objects_per_frame,
+        "refresh": on.refresh,
+        "rate": on.rate,
+    }
+    given = {key: value for key, value in values.items() if value}
+    return json.dumps(given if tracked else {**given, "tracked": False}, ensure_ascii=False)
 
 
 def _properties(stage: InferStage) -> dict[str, PropertyValue]:
@@ -30,6 +54,9 @@ def _properties(stage: InferStage) -> dict[str, PropertyValue]:
         "device": stage.device,
         "unique-id": stage.unique_id,
         "on-error": stage.on_error,
+        "params": _params(stage),
+        "postprocess": stage.postprocess,
+        "class-offset": stage.class_offset or None,
         "batch-size": stage.batch_size,
         "labels": _labels(stage),
         "layout": _declared(stage.layout),
@@ -42,6 +69,11 @@ def _properties(stage: InferStage) -> dict[str, PropertyValue]:
         "classes": ",".join(str(item) for item in stage.classes) if stage.classes else None,
     }
     return {key: value for key, value in declared.items() if value is not None}
+
+
+def _params(stage: InferStage) -> str | None:
+    params = stage.params.get_secret_value()
+    return json.dumps(params, ensure_ascii=False) if params else None
 
 
 def _labels(stage: InferStage) -> str | None:

@@ -58,13 +58,35 @@ CASES = {
         {"outputs": [{"file": {"path": "o.mp4"}}, {"display": {}}]},
         ((640, 360),),
     ),
-}
+    "cascade": (
+        definition,
+        {
+            "stages": [
+                {"infer": {"name": "detector", "model": "m.onnx", "labels": ["person", "car"]}},
+                {"infer": {"name": "more", "model": "n.onnx", "merge_with": "detector", "class_offset": 2}},
+                {"infer": {"name": "plates", "model": "p.onnx", "operate_on": {"stage": "detector"}}},
+                {"track": {}},
+                {
+                    "infer": {
+                        "name": "colour", "model": "tests.own_models:Tuned", "params": {"size": 3},
+                        "operate_on": {
+                            "stage": "detector", "classes": ["car", 0], "min_size": 32, "max_objects_per_frame": 40,
+                            "refresh": "5s", "rate": "90/min",
+                        },
+                    }
+                },
+                {"infer": {"name": "read", "model": "r.onnx", "postprocess": "tests.own_models:read"}},
+            ]
+        },
+        ((640, 360),),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_graph_equals_the_golden_one(name):
     make, keys, sizes = CASES[name]
-    text = as_text(build_graph(make(stages=STAGES, **keys), Facts(sizes, stand_ins=STAND_INS)), STAND_INS) + "\n"
+    text = as_text(build_graph(make(**{"stages": STAGES, **keys}), Facts(sizes, stand_ins=STAND_INS)), STAND_INS) + "\n"
     assert "secret" not in text
     assert text == (GOLDEN / f"{name}.txt").read_text()
 

@@ -64,16 +64,22 @@ def test_values_get_the_types_of_the_signature() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, [ParamProblem(("size",), "is missing")]),
-        ({"size": "3"}, [ParamProblem(("size",), "'3': input should be a valid integer")]),
-        ({"size": True}, [ParamProblem(("size",), "True: input should be a valid integer")]),
-        ({"size": 1, "name": 7}, [ParamProblem(("name",), "7: input should be a valid string")]),
+        ({}, [ParamProblem(("size",), "missing", "is missing")]),
+        ({"size": "3"}, [ParamProblem(("size",), "wrong", "input should be a valid integer, not this text")]),
+        ({"size": True}, [ParamProblem(("size",), "wrong", "input should be a valid integer, not a boolean")]),
+        ({"size": 1, "name": 7}, [ParamProblem(("name",), "wrong", "input should be a valid string, not this number")]),
         (
             {"size": 1, "treshold": 1.0},
-            [ParamProblem(("treshold",), "unknown parameter 'treshold'", "did you mean 'threshold'?")],
+            [ParamProblem(("treshold",), "unknown", "unknown parameter 'treshold'", "did you mean 'threshold'?")],
         ),
-        ({"size": 1, "mode": "quick"}, [ParamProblem(("mode",), "'quick': input should be 'fast' or 'exact'")]),
-        ({"size": 1, "pair": [1, "b"]}, [ParamProblem(("pair", 1), "'b': input should be a valid integer")]),
+        (
+            {"size": 1, "mode": "quick"},
+            [ParamProblem(("mode",), "wrong", "input should be 'fast' or 'exact', not this text")],
+        ),
+        (
+            {"size": 1, "pair": [1, "b"]},
+            [ParamProblem(("pair", 1), "wrong", "input should be a valid integer, not this text")],
+        ),
         ({"size": 1, "config": 1}, 1),  # given by the program, so it is no parameter
     ],
 )
@@ -92,7 +98,9 @@ def test_other_shapes_of_signatures() -> None:
     assert checked_params(Plain, {"sizes": [1, 2]})[0] == {"sizes": [1, 2]}
     assert checked_params(Open, {"more": [1, {"a": 2}]})[0] == {"more": [1, {"a": 2}]}
     assert checked_params(Nothing, {}) == ({}, [])
-    assert checked_params(Nothing, {"a": 1})[1] == [ParamProblem(("a",), "unknown parameter 'a'", "it takes none")]
+    assert checked_params(Nothing, {"a": 1})[1] == [
+        ParamProblem(("a",), "unknown", "unknown parameter 'a'", "it takes none")
+    ]
 
 
 def test_a_call_binds_what_fits() -> None:

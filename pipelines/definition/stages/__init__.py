@@ -45,18 +45,25 @@ def can_be_named(stage: OneKey) -> bool:
 
 
 def with_names(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """The same stages; every one that can be named has a name of its own, every infer stage a unique id."""
+    """The same stages; every one that can be named has a name of its own, every infer stage a unique id.
+
+    A stage that is merged with another one gets that one's id.
+    """
     named: list[Any] = [stage for stage in stages if can_be_named(stage)]
     defaults = [s.factory if isinstance(s, NodeStage) else s.KEY for s in named]
     names = iter(unique_names([s.name for s in named], defaults))
     taken = {s.unique_id for s in stages if isinstance(s, InferStage)}
     free_ids = (n for n in range(1, len(stages) + len(taken) + 1) if n not in taken)
+    ids: dict[str, int] = {}
     result: list[Stage] = []
     for stage in stages:
         update: dict[str, Any] = {}
         if can_be_named(stage):
             update["name"] = next(names)
-        if isinstance(stage, InferStage) and stage.unique_id is None:
-            update["unique_id"] = next(free_ids)
+        if isinstance(stage, InferStage) and stage.merge_with is not None:
+            update["unique_id"] = ids.get(stage.merge_with, stage.unique_id)
+        elif isinstance(stage, InferStage):
+            update["unique_id"] = next(free_ids) if stage.unique_id is None else stage.unique_id
+            ids[update["name"]] = update["unique_id"]
         result.append(stage.model_copy(update=update))
     return tuple(result)

@@ -6,13 +6,25 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from pipelines.definition.fields import Auto, BatchSize, Boolean, FilePath, Integer, Number
+from pipelines.definition.fields import Auto, BatchSize, Boolean, FilePath, Integer, Name, Number
 from pipelines.definition.sections import OneKey, option
-from pipelines.definition.stages.types import ByteValue, ClassFilter, Device, Labels, Model, Size, StageName, UniqueId
+from pipelines.definition.stages.operate_on import OperateOn
+from pipelines.definition.stages.types import (
+    ByteValue,
+    ClassFilter,
+    Device,
+    ImportPath,
+    Labels,
+    Model,
+    Params,
+    Size,
+    StageName,
+    UniqueId,
+)
 
 
 class InferStage(OneKey):
-    """Run a model on every frame."""
+    """Run a model on every frame, or on the objects of another infer stage."""
 
     KEY: ClassVar[str] = "infer"
 
@@ -53,6 +65,17 @@ class InferStage(OneKey):
     )
     classes: tuple[ClassFilter, ...] | None = option(
         None, min_length=1, description="Classes to keep, names or ids; default: all."
+    )
+    operate_on: OperateOn | None = option(
+        None, title="Operate on", description="Objects of another infer stage to work on; default: whole frames."
+    )
+    merge_with: Name | None = option(
+        None, description="Earlier infer stage whose unique_id this one's objects get, as if one model had found all."
+    )
+    class_offset: Integer = option(0, ge=0, description="Added to class ids, to keep them apart from other stages'.")
+    params: Params = option(None, description="Parameters of a class of your own, or of postprocess.")
+    postprocess: ImportPath | None = option(
+        None, description="Function of your own that reads the outputs of a model file, as package.module:function."
     )
     on_error: Literal["stop", "skip"] = option(
         "stop", description="When the model fails on a frame: stop the run, or skip the frame and count it."

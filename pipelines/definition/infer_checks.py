@@ -1,0 +1,133 @@
+"""Checks of infer stages against each other, and against the code of the user that they name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from elements.inference.errors import ModelError
+from elements.inference.names import read_labels
+from elements.inference.own import is_network
+from elements.inference.params import checked_params, import_object
+from elements.inference.postprocess import GIVEN
+from pipelines.definition.document import Document
+from pipelines.definition.problems import KeyPath
+from pipelines.definition.stages import InferStage, Stage
+from pipelines.definition.validation import did_you_mean
+
+_SUPPLIED = ("config",)  # parameters that the program gives
+_SUPPLIED_TO_FUNCTION = ("config", "names")
+
+
+def check_infer_stages(document: Document, stages: Mapping[int, Stage]) -> None:
+    """Add what is wrong with infer stages to the problems of ``document``. ``stages`` have names."""
+    infer = {index: stage for index, stage in stages.items() if isinstance(stage, InferStage)}
+    for index, stage in infer.items():
+        path: KeyPath = ("stages", index, "infer")
+        if stage.operate_on is not None:
+            found = _stage_before(document, (*path, "operate_on", "stage"), stage.operate_on.stage, index, infer)
+            if found is not None and stage.operate_on.classes:
+                _check_classes(document, (*path, "operate_on", "classes"), stage.operate_on.classes, found)
+        if stage.merge_with is not None:
+            _check_merged(document, path, stage)
+            _stage_before(document, (*path, "merge_with"), stage.merge_with, index, infer)
+        _check_own_code(document, path, stage)
+
+
+# --- stages that others name ------------------------------------------------------------------------------------------
+
+
+def _stage_before(
+    document: Document, path: KeyPath, name: str, index: int, infer: Mapping[int, InferStage]
+) -> InferStage | None:
+    """The infer stage of that name, which must come before stage ``index``."""
+    places = {str(stage.name): place for place, stage in infer.items()}
+    place = places.get(name)
+    if place is None:
+        before = [known for known, place in places.items() if place < index]
+        hint = did_you_mean(name, before) or (f"there are: {', '.join(before)}" if before else "none comes before it")
+        document.problem(path, f"no infer stage is named {document.shown(path)}", hint)
+    elif place == index:
+        document.problem(path, f"{document.shown(path)} is this stage itself", "name the one that finds the objects")
+    elif place > index:
+        hint = f"move this stage below stages[{place}].infer"
+        document.problem(path, f"stage {document.shown(path)} comes after this one", hint)
+    else:
+        return infer[place]
+    return None
+
+
+def _check_classes(document: Document, path: KeyPath, classes: Sequence[str | int], found: InferStage) -> None:
+    """Whether the stage has these classes, where the definition tells its names; a model's own are known later."""
+    try:
+        names = read_labels(str(found.labels) if isinstance(found.labels, Path) else found.labels)
+    except ModelError:
+        return  # the stage itself is told
+    for place, name in enumerate(classes if names else ()):
+        item = (*path, place)
+        if isinstance(name, str) and name not in names:
+            hint = did_you_mean(name, names) or f"it has {', '.join(names[:20])}"
+            document.problem(item, f"stage '{found.name}' has no class {document.shown(item)}", hint)
+        elif isinstance(name, int) and name >= len(names):
+            document.problem(item, f"stage '{found.name}' has no class {name}", f"it has {len(names)}, from 0")
+
+
+def _check_merged(document: Document, path: KeyPath, stage: InferStage) -> None:
+    given = document.at(path)
+    if isinstance(given, Mapping) and given.get("unique_id") is not None:
+        document.problem((*path, "unique_id"), "is that of the stage it is merged with", "remove it, or merge_with")
+    if stage.operate_on is not None:
+        document.problem((*path, "merge_with"), "is for stages over whole frames", "remove it, or operate_on")
+
+
+# --- code of the user -------------------------------------------------------------------------------------------------
+
+
+def _check_own_code(document: Document, path: KeyPath, stage: InferStage) -> None:
+    """Whether class, function and parameters fit, as far as they can be imported here. Else the start tells."""
+    own_class = None if isinstance(stage.model, Path) else _imported(document, (*path, "model"), stage.model, "class")
+    function = None
+    if stage.postprocess is not None:
+        function = _imported(document, (*path, "postprocess"), stage.postprocess, "function")
+        if own_class is not None and not is_network(own_class):
+            document.problem((*path, "postprocess"), "is for model files", "the class can do it in infer()")
+            return
+    params = stage.params.get_secret_value()
+    if function is not None:
+        _check_params(document, (*path, "params"), function, params, _SUPPLIED_TO_FUNCTION, GIVEN)
+    elif own_class is not None:
+        _check_params(document, (*path, "params"), own_class, params, _SUPPLIED)
+    elif params and isinstance(stage.model, Path) and stage.postprocess is None:
+        hint = "model: package.module:Class, or postprocess: package.module:function"
+        document.problem((*path, "params"), "is for a class or function of your own", hint)
+
+
+def _imported(document: Document, path: KeyPath, name: str, what: str) -> Any:
+    """What ``package.module:name`` is; ``None`` if its module cannot be imported here, or lacks it."""
+    try:
+        importlib.import_module(name.partition(":")[0])
+    except (Exception, SystemExit):
+        return None
+    try:
+        return import_object(name, what)
+    except ModelError as error:
+        message, _, hint = str(error).partition(": ")
+        document.problem(path, message, hint)
+        return None
+
+
+def _check_params(
+    document: Document, path: KeyPath, target: Any, params: Mapping[str, Any], supplied: Sequence[str], skip: int = 0
+) -> None:
+    try:
+        _, problems = checked_params(target, params, supplied, skip)
+    except ModelError as error:
+        document.problem(path, str(error))
+        return
+    for problem in problems:
+        place = (*path, *problem.path)
+        unknown = problem.kind == "unknown"
+        shown = f"{document.shown(place)}: " if problem.kind == "wrong" else ""
+        document.problem(place, f"{shown}{problem.message}", problem.hint, of_key=unknown)
