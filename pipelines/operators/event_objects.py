@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from elements.metadata.classified import labels_of
 from elements.metadata.detections import mask_windows
 from elements.metadata.edit import detector_box, find_jsons, mask_of
 from elements.metadata.masks import mask_in_window
@@ -70,22 +71,19 @@ def _confidence(value: float) -> float | None:
 
 
 def _attributes(item: Any) -> dict[str, Any]:
-    """What classifiers found, by classifier, in the order in which they looked.
-
-    A classifier of no name (DeepStream loses it in copies of a batch) goes by its component's number; the further
-    labels of one that gives several are in ``more``.
-    """
-    found = []
-    for meta in item.classifier_items:
-        infos = [meta.get_label_info(index) for index in range(meta.n_labels)]
-        labels = [
-            {"label": info.label, "class_id": int(info.class_id), "probability": _confidence(info.prob)}
-            for info in infos
+    """What classifiers found, by classifier; the further labels of one that gives several are in ``more``."""
+    entries = {}
+    for name, labels in labels_of(item).items():
+        first, *more = [
+            {
+                "label": label.text,
+                "class_id": label.class_id,
+                "probability": None if label.probability is None else round(label.probability, 4),
+            }
+            for label in labels
         ]
-        if labels:
-            more = {"more": labels[1:]} if len(labels) > 1 else {}
-            found.append((meta.classifier_type or str(meta.unique_component_id), {**labels[0], **more}))
-    return dict(reversed(found))
+        entries[name] = {**first, "more": more} if more else first
+    return entries
 
 
 def _keypoints(points: list[list[float | None]], placement: Placement) -> list[list[float | None]]:

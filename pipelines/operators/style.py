@@ -6,6 +6,7 @@ from typing import Any
 
 from pyservicemaker import osd
 
+from elements.metadata.classified import labels_of
 from elements.metadata.writer import UNTRACKED_OBJECT_ID
 from pipelines.operators.base import Operator, Report
 
@@ -80,16 +81,10 @@ class DrawStyle(Operator):
         if self._confidence and item.confidence >= 0:
             parts.append(f"{item.confidence:.2f}")
         if self._attributes:
-            parts.extend(_classified(item))
+            parts.extend(label.text for labels in labels_of(item).values() for label in labels if label.text)
         return " ".join(parts)
 
 
 def colour_of(class_id: int) -> Any:
     """The colour of a class, opaque."""
     return osd.Color(*PALETTE[class_id % len(PALETTE)], 1.0)
-
-
-def _classified(item: Any) -> list[str]:
-    """The labels that classifiers gave an object, in the order in which they did."""
-    labels = [[meta.get_label_info(i).label for i in range(meta.n_labels)] for meta in item.classifier_items]
-    return [label for group in reversed(labels) for label in group if label]

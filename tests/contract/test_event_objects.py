@@ -236,5 +236,15 @@ def test_a_classifier_with_several_labels(writer):
     assert entry["attributes"] == {"make": {"label": "acme", "class_id": 0, "probability": None, "more": [coupe]}}
 
 
+def test_a_pyservicemaker_that_tells_texts_only(writer, monkeypatch):
+    from elements.portable.pyservicemaker.metadata import ClassifierMetadata
+
+    monkeypatch.delattr(ClassifierMetadata, "get_label_info")
+    runtime = Portable()
+    written(runtime, found(BOX, attributes=[{"colour": "red"}]))
+    (entry,) = event(runtime, writer)["objects"]
+    assert entry["attributes"] == {"colour": {"label": "red", "class_id": None, "probability": None}}
+
+
 def sorted_by_box(line: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(line["objects"], key=lambda entry: entry["bbox"])
