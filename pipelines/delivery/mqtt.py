@@ -13,7 +13,6 @@ from pipelines.delivery.broker import ID_HEADER, BadOptionError, Broker, BrokerE
 from pipelines.delivery.connection import Connection
 
 LOST = (0, "lost")
-MAX_IN_FLIGHT = 1000
 REFUSED_FOR_GOOD = {0x90: "topic name invalid", 0x95: "packet too large", 0x99: "payload format invalid"}
 
 
@@ -22,12 +21,13 @@ class Mqtt(Broker):
 
     The id is the user property ``gstorch-id`` (MQTT 5). Sessions are clean: the outbox is what remembers.
     Options: ``qos`` (1): 0 counts what was written to the socket as delivered; ``version`` (5): 5 or 3 (3.1.1, without
-    ids); ``client_id``: default random; ``keepalive`` (60): seconds.
+    ids); ``client_id``: default random; ``keepalive`` (60): seconds; ``inflight`` (20, mosquitto's limit): messages on
+    their way at a time, which over a slow network limits the rate.
     """
 
     NAME = "mqtt"
     LIBRARY = "paho"
-    OPTIONS = ("qos", "version", "client_id", "keepalive")
+    OPTIONS = ("qos", "version", "client_id", "keepalive", "inflight")
 
     def __init__(self, connection: Connection, timeout: float = 10.0) -> None:
         super().__init__(connection, timeout)
@@ -36,6 +36,7 @@ class Mqtt(Broker):
         if self._version == 4:
             raise BadOptionError("option 'version' of mqtt is 5, or 3 for MQTT 3.1.1")
         self._keepalive = self.number_option("keepalive", 60, 1, 65535)
+        self._window = self.number_option("inflight", 20, 1, 65535)
         self._client: Any = None
         self._events: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
 
@@ -48,7 +49,7 @@ class Mqtt(Broker):
         answer: list[tuple[str, bool, int]] = []
 
         def on_connect(_client: Any, _data: Any, _flags: Any, reason: Any, properties: Any) -> None:
-            window = getattr(properties, "ReceiveMaximum", MAX_IN_FLIGHT) if self._version == 5 else MAX_IN_FLIGHT
+            window = getattr(properties, "ReceiveMaximum", self._window)
             answer.append((str(reason), reason.is_failure, window))
             answered.set()
 
@@ -64,10 +65,11 @@ class Mqtt(Broker):
         reason, failed, window = answer[0]
         if failed:
             raise BrokerError(f"the broker refuses the log-in: {reason}")
-        self._client.max_inflight_messages_set(min(window, MAX_IN_FLIGHT))
+        if window < self._window:
+            raise BrokerError(f"the broker takes {window} messages at a time; set the option 'inflight' to that")
 
     def send(self, messages: Sequence[Queued]) -> Iterator[Receipt]:
-        """Publish all; paho keeps to the broker's window."""
+        """Publish all; paho keeps to ``inflight``."""
         numbers: dict[int, int] = {}
         for message in messages:
             try:
@@ -110,6 +112,7 @@ class Mqtt(Broker):
             reconnect_on_failure=False,
         )
         client.connect_timeout = self.timeout
+        client.max_inflight_messages = self._window
         if place.username:
             client.username_pw_set(place.username, place.secret)
         if place.tls:

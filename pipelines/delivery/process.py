@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +22,8 @@ from pipelines.delivery.connection import Connection
 from pipelines.delivery.store import OutboxError
 from pipelines.delivery.upkeep import keep_up
 from pipelines.delivery.worker import Backoff, Sender
+
+log = logging.getLogger("gstorch.delivery")
 
 ROOT = Path(__file__).resolve().parents[2]
 NICENESS = 5
@@ -106,13 +109,22 @@ def main() -> None:
     os.nice(NICENESS)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     for name in ("paho", "pika", "nats", "redis", "urllib3", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported once, by us, without passwords
-    orders = sys.stdin.buffer
-    order: Order = pickle.load(orders)
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # errors are reported once, by us, without passwords
+    order: Order = pickle.load(sys.stdin.buffer)
+    status = 1
     try:
-        backlog = _take_over(order)
+        _send(order, sys.stdin.buffer)
+        status = 0
     except OutboxError as error:
-        sys.exit(f"sender of {order.connection.name}: {error}")
+        log.error("sender to %s: %s", order.connection.name, error)
+    except Exception:
+        log.error("sender to %s: %s", order.connection.name, order.connection.redact(traceback.format_exc()))
+    sys.stderr.flush()
+    os._exit(status)  # a thread still reads the standard input, which a normal end would trip over
+
+
+def _send(order: Order, orders: BinaryIO) -> None:
+    backlog = _take_over(order)
     broker = broker_class(order.connection.broker)(order.connection, order.timeout)
     sender = Sender(backlog, broker, order.backoff)
     stop = threading.Event()
@@ -125,8 +137,6 @@ def main() -> None:
         stop.set()
         upkeep.join()
         backlog.close()
-    sys.stderr.flush()
-    os._exit(0)  # a thread still reads the standard input, which a normal end would trip over
 
 
 def _take_over(order: Order) -> Backlog:

@@ -1,0 +1,266 @@
+"""Real brokers on loopback, each with its state in a folder of its own, that can be killed and started again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from pipelines.delivery.connection import Connection, parse_connection
+
+ROOT = Path(__file__).resolve().parents[2]
+HOST = "127.0.0.1"
+TOPIC = "gstorch.test"
+WAIT_S = 40.0
+BINARY_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/lib/rabbitmq/bin")
+
+
+def free_port() -> int:
+    with socket.create_server((HOST, 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((HOST, port), 1):
+        return True
+    return False
+
+
+def poll(condition, seconds: float = WAIT_S) -> bool:
+    """Wait until ``condition()`` holds; False when it still does not after ``seconds``."""
+    until = time.monotonic() + seconds
+    while not (held := condition()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return bool(held)
+
+
+class Service:
+    """A broker process."""
+
+    broker = ""
+    binary = ""
+    options: Mapping[str, str] = {}
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.program = shutil.which(self.binary, path=os.pathsep.join([os.environ.get("PATH", ""), *BINARY_FOLDERS]))
+        if self.program is None:
+            pytest.skip(f"{self.binary} is not installed: make test-services")
+        self._process: subprocess.Popen | None = None
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        return {}
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self.program, *self.command()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self.environment()},
+                start_new_session=True,
+            )
+        assert poll(lambda: answers(self.port)), (self.folder / "log").read_text()[-2000:]
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            self._process.wait()
+            self._process = None
+            assert poll(lambda: not answers(self.port)), "it does not die"
+
+    stop = kill
+
+    def connection(self) -> Connection:
+        return parse_connection(self.broker, f"{HOST};{self.port}", topic=TOPIC, options=self.options)
+
+
+class Mosquitto(Service):
+    broker, binary = "mqtt", "mosquitto"
+
+    def command(self) -> list[str]:
+        lines = [
+            f"listener {self.port} {HOST}",
+            "allow_anonymous true",
+            "persistence true",
+            f"persistence_location {self.folder}/",
+            "max_queued_messages 0",
+        ]
+        if os.getuid() == 0:
+            lines.append("user root")
+        (self.folder / "conf").write_text("\n".join(lines) + "\n")
+        return ["-c", str(self.folder / "conf")]
+
+    def kill(self, number: int = signal.SIGTERM) -> None:
+        """It writes its sessions when it is told to end; what it took before a SIGKILL it would lose by itself."""
+        super().kill(number)
+
+
+class RedisServer(Service):
+    broker, binary = "redis", "redis-server"
+
+    def command(self) -> list[str]:
+        return [
+            *("--bind", HOST, "--port", str(self.port), "--dir", str(self.folder)),
+            *("--appendonly", "yes", "--save", ""),
+        ]
+
+
+class NatsServer(Service):
+    broker, binary = "nats", "nats-server"
+    options: Mapping[str, str] = {"stream": "gstorch-test"}
+
+    def command(self) -> list[str]:
+        return ["-a", HOST, "-p", str(self.port), "-js", "-sd", str(self.folder)]
+
+
+class RabbitMq(Service):
+    broker, binary = "amqp", "rabbitmq-server"
+    options: Mapping[str, str] = {"queue": "gstorch-test"}
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        # Debian's wrapper in /usr/sbin changes the user and folder.
+        self.program = shutil.which(self.binary, path="/usr/lib/rabbitmq/bin") or self.program
+        self._epmd_port = free_port()
+        self._distribution_port = free_port()
+        epmd = shutil.which("epmd")
+        assert epmd is not None
+        self._epmd = subprocess.Popen(
+            [epmd, "-port", str(self._epmd_port), "-address", HOST],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def command(self) -> list[str]:
+        return []
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "HOME": str(self.folder),
+            "ERL_EPMD_PORT": str(self._epmd_port),
+            "RABBITMQ_NODENAME": "gstorch@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": HOST,
+            "RABBITMQ_NODE_PORT": str(self.port),
+            "RABBITMQ_DIST_PORT": str(self._distribution_port),
+            "RABBITMQ_MNESIA_BASE": str(self.folder),
+            "RABBITMQ_LOG_BASE": str(self.folder),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "plugins"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 -kernel inet_dist_use_interface {127,0,0,1}",
+        }
+
+    def stop(self) -> None:
+        self.kill()
+        self._epmd.terminate()
+        self._epmd.wait()
+
+
+class KafkaCluster(Service):
+    """librdkafka's mock cluster. "Killed" is the broker gone from the network: its state lives in its process."""
+
+    broker, binary = "kafka", "true"
+
+    def start(self) -> None:
+        if self._process is not None:
+            return self._say("up")
+        pytest.importorskip("confluent_kafka")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.delivery.kafka_cluster", TOPIC],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline().rpartition(":")[2])
+        return None
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        self._say("down")
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _say(self, command: str) -> None:
+        assert self._process is not None and self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline().strip() == command
+
+
+class Endpoint(Service):
+    """A web server that is its own consumer."""
+
+    broker, binary = "webhook", "true"
+
+    def start(self) -> None:
+        """The consumer is the server."""
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """See `start`."""
+
+    def connection(self) -> Connection:
+        return parse_connection("webhook", f"http://{HOST}:{self.port}/hook", topic=TOPIC)
+
+
+SERVICES = {s.broker: s for s in (KafkaCluster, Mosquitto, RabbitMq, RedisServer, NatsServer, Endpoint)}
+
+
+class Consumer:
+    """Messages as another process sees them."""
+
+    def __init__(self, service: Service, folder: Path) -> None:
+        self._service = service
+        self._output = folder / "consumed"
+        self._output.touch()
+        self._process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        was = self._said_ready()
+        command = [
+            sys.executable,
+            "-m",
+            "tests.delivery.consumers",
+            self._service.broker,
+            HOST,
+            str(self._service.port),
+        ]
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen([*command, TOPIC], stdout=output, cwd=ROOT)
+        assert poll(lambda: self._said_ready() > was), "the consumer does not come up"
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def lines(self) -> list[str]:
+        whole, _, _ = self._output.read_text().rpartition("\n")
+        return [line for line in whole.split("\n") if line.startswith("{")]
+
+    def _said_ready(self) -> int:
+        return self._output.read_text().count("ready")
+
+
+@contextlib.contextmanager
+def black_hole() -> Iterator[int]:
+    """A port that accepts connections and never says a word."""
+    with socket.create_server((HOST, 0), backlog=128) as server:
+        yield int(server.getsockname()[1])
