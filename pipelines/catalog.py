@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 
 from elements.base import GObject, Gst, enum_choices
-from pipelines.definition.catalog import PropertyInfo, PropertyType
+from pipelines.definition.catalog import PropertyInfo, PropertyType, UnusableElementError
+from pipelines.own_elements import OwnElementError, own_elements, register_own
 from pipelines.runtime import register_elements
 
 _TYPES: dict[str, PropertyType] = {
@@ -25,7 +26,7 @@ _TYPES: dict[str, PropertyType] = {
 
 
 class GStreamerCatalog:
-    """Elements of the GStreamer registry, with pyinfer and the stand-ins, which are registered.
+    """Elements of the GStreamer registry, with pyinfer and the stand-ins, which are registered, and the user's own.
 
     Properties come from the element's class, so no element (and no GPU) is opened to know them.
     """
@@ -35,10 +36,19 @@ class GStreamerCatalog:
 
     def factories(self) -> set[str]:
         """Names of all element factories."""
-        return {f.get_name() for f in Gst.Registry.get().get_feature_list(Gst.ElementFactory)}
+        known = {f.get_name() for f in Gst.Registry.get().get_feature_list(Gst.ElementFactory)}
+        return known.union(own_elements())
 
     def properties(self, factory: str) -> Mapping[str, PropertyInfo] | None:
-        """Properties by name; None when there is no such element or its plugin cannot be loaded."""
+        """Properties by name; None when there is no such element or its plugin cannot be loaded.
+
+        Raises:
+            UnusableElementError: if it is the user's own, and its file cannot be used.
+        """
+        try:
+            register_own(factory)
+        except OwnElementError as error:
+            raise UnusableElementError(str(error)) from error
         return _properties(factory)
 
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
-import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 
 import cv2
 
 from elements.base import Gst
+from pipelines.own_elements import hide_python_elements
 
 log = logging.getLogger("gstorch.runtime")
 
 API = "pyservicemaker"
 PORTABLE_API = "elements.portable.pyservicemaker"
-LOADER_PATH = Path(__file__).resolve().parent.parent / "elements"
 
 
 class RuntimeUnavailableError(RuntimeError):
@@ -86,7 +84,7 @@ def register_elements() -> frozenset[str]:
 
     A second call registers nothing more.
     """
-    hide_loader_stubs()
+    hide_python_elements()
     Gst.init(None)
     # element classes can only be made once GStreamer is initialised
     from elements.portable.register import register_stand_ins
@@ -101,15 +99,3 @@ def _decodes_on_gpu(stand_ins: frozenset[str]) -> bool:
     from elements.portable import nvidia
 
     return "nvurisrcbin" in stand_ins and nvidia.decodes_on_gpu()
-
-
-def hide_loader_stubs() -> None:
-    """Take our own loader stubs out of ``GST_PLUGIN_PATH``: in this process the elements are registered directly.
-
-    Must run before ``Gst.init``. Without it a shell that sourced ``elements/env.sh`` would load each element twice.
-    """
-    paths = os.environ.get("GST_PLUGIN_PATH", "").split(":")
-    kept = [p for p in paths if p and not Path(p).resolve().is_relative_to(LOADER_PATH)]
-    if kept != paths:
-        os.environ["GST_PLUGIN_PATH"] = ":".join(kept)
-        os.environ.pop("GST_REGISTRY", None)

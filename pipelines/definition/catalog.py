@@ -35,6 +35,10 @@ class PropertyInfo:
     writable: bool = True
 
 
+class UnusableElementError(Exception):
+    """An element exists and cannot be loaded. The text says why."""
+
+
 class Catalog(Protocol):
     """The elements that exist here."""
 
@@ -42,7 +46,11 @@ class Catalog(Protocol):
         """Names of all element factories."""
 
     def properties(self, factory: str) -> Mapping[str, PropertyInfo] | None:
-        """Properties by name; None when there is no such element or it cannot be loaded."""
+        """Properties by name; None when there is no such element or it cannot be loaded.
+
+        Raises:
+            UnusableElementError: like None, where the reason is known.
+        """
 
 
 def check_node(document: Document, path: KeyPath, node: NodeStage, catalog: Catalog) -> None:
@@ -52,9 +60,13 @@ def check_node(document: Document, path: KeyPath, node: NodeStage, catalog: Cata
         hint = did_you_mean(node.factory, catalog.factories()) or "see gst-inspect-1.0"
         document.problem((*path, "factory"), f"no element {shown}", hint)
         return
-    known = catalog.properties(node.factory)
+    known, reason = None, "see gst-inspect-1.0"
+    try:
+        known = catalog.properties(node.factory)
+    except UnusableElementError as error:
+        reason = str(error)
     if known is None:
-        document.problem((*path, "factory"), f"element {shown} cannot be loaded", "see gst-inspect-1.0")
+        document.problem((*path, "factory"), f"element {shown} cannot be loaded", reason)
         return
     for name, value in node.properties.items():
         place = (*path, "properties", name)
