@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from elements.frames import BatchFrame
-from elements.inference.frame import Frame
-from elements.metadata.detections import Detections
+from elements.inference.result import Result
 from elements.metadata.edit import find_editor
+from elements.metadata.stamp import stamp_model
 from elements.metadata.writer import write_detections
 from elements.objects_at_work import Said
 
@@ -31,18 +31,16 @@ class FramesAtWork:
         """Those of ``frames`` whose batch ids are ``due``."""
         return FrameWork([frame for frame in frames if frame.batch_id in due])
 
-    def write(
-        self, buffer: Any, work: FrameWork, found: Sequence[tuple[Frame, Detections]], names: Sequence[str]
-    ) -> None:
+    def write(self, buffer: Any, work: FrameWork, found: Sequence[Result]) -> None:
         """Append what was found to the frames."""
         if not found:
             return
-        by_batch_id = {cast(BatchFrame, frame).batch_id: (frame, detections) for frame, detections in found}
+        by_batch_id = {cast(BatchFrame, result.frame).batch_id: result for result in found}
         said, batch_meta = self._said, self._api.Buffer(buffer).batch_meta
         for frame_meta in batch_meta.frame_items:
             if frame_meta.batch_id not in by_batch_id:
                 continue
-            frame, detections = by_batch_id[frame_meta.batch_id]
+            frame, detections, names, version = by_batch_id[frame_meta.batch_id]
             placement = cast(BatchFrame, frame).placement
             write_detections(
                 batch_meta, frame_meta, detections, placement, names, said.component_id, self._api.osd,
@@ -51,6 +49,7 @@ class FramesAtWork:
             editor = find_editor(frame_meta)
             if editor is not None:
                 editor.mark_inferred(frame_meta)
+                stamp_model(frame_meta, said.name, version)
 
     def forget(self, source_id: int) -> None:
         """Nothing is kept."""

@@ -14,7 +14,9 @@ from elements.base import ElementError
 from elements.frames import BatchFrame
 from elements.inference.cascade import Answer, Cascade, OperateOn, Plan, Target
 from elements.inference.frame import Frame
-from elements.metadata.detections import Detections
+from elements.inference.result import Result
+from elements.metadata.edit import find_editor
+from elements.metadata.stamp import stamp_model
 from elements.metadata.writer import UNTRACKED_OBJECT_ID, annotate, write_detections
 
 ANNOTATIONS = ("classify", "embed", "pose")
@@ -89,11 +91,10 @@ class ObjectsAtWork:
         known = {frame.batch_id: (frame, answers) for frame, answers in zip(frames, plan.known, strict=True)}
         return ObjectWork(plan, known)
 
-    def write(
-        self, buffer: Any, work: ObjectWork, found: Sequence[tuple[Frame, Detections]], names: Sequence[str]
-    ) -> None:
+    def write(self, buffer: Any, work: ObjectWork, found: Sequence[Result]) -> None:
         """Take the model's answers and write what is known of every object into the batch."""
         work.plan.fill(found)
+        version = found[-1].version if found else ""
         batch_meta = self._api.Buffer(buffer).batch_meta
         for frame_meta in batch_meta.frame_items:
             frame, answers = work.frames.get(frame_meta.batch_id, (None, []))
@@ -102,17 +103,17 @@ class ObjectsAtWork:
                 continue
             for place, item in enumerate(frame_meta.object_items):
                 if place in by_place:
-                    self._write_one(batch_meta, frame_meta, item, frame, by_place[place], names)
+                    self._write_one(batch_meta, frame_meta, item, frame, by_place[place])
+            if version and find_editor(frame_meta) is not None:
+                stamp_model(frame_meta, self._said.name, version)
 
     def forget(self, source_id: int) -> None:
         """Drop what is known of a source, which has ended."""
         self._cascade.forget(source_id)
 
-    def _write_one(
-        self, batch_meta: Any, frame_meta: Any, item: Any, frame: BatchFrame, answer: Answer, names: Sequence[str]
-    ) -> None:
+    def _write_one(self, batch_meta: Any, frame_meta: Any, item: Any, frame: BatchFrame, answer: Answer) -> None:
         assert answer.found is not None
-        said, found = self._said, answer.crop.to_frame(answer.found)
+        said, found, names = self._said, answer.crop.to_frame(answer.found), answer.names
         if said.task in ANNOTATIONS:
             annotate(item, found, said.task, frame.placement, names, said.name, said.component_id)
         else:

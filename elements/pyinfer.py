@@ -28,7 +28,9 @@ from elements.frames import BatchFrame, FrameReader
 from elements.frames_at_work import FramesAtWork, FrameWork
 from elements.held_buffer import HeldBuffer
 from elements.inference.errors import InferenceError, ModelError
-from elements.inference.session import ANY_ERROR, Found, Pending, Session
+from elements.inference.result import Result
+from elements.inference.session import Pending, Session
+from elements.live_changes import LiveChanges
 from elements.objects_at_work import ObjectsAtWork, ObjectWork, Said
 from elements.overlap import Overlap
 from elements.portable.stream_events import ended_stream
@@ -39,7 +41,6 @@ log = logging.getLogger("gstorch.pyinfer")
 FACTORY = "pyinfer"
 _instances: weakref.WeakValueDictionary[int, PyInfer] = weakref.WeakValueDictionary()  # in the order they were made
 _serial = itertools.count()
-_LIVE = {"confidence-threshold": "confidence", "iou-threshold": "iou"}  # property -> threshold of the session
 _COUNTERS = ("frames-inferred", "frames-failed", "nan-count")
 _KEPT = Gst.FlowReturn.CUSTOM_SUCCESS  # GST_BASE_TRANSFORM_FLOW_DROPPED: not pushed by the base class
 _OnItsWay = tuple[HeldBuffer, FrameWork | ObjectWork, Pending]
@@ -64,6 +65,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         _instances[next(_serial)] = self
         self.init_properties()
         self.set_in_place(True)
+        self.live = LiveChanges(self, self.values, self.user_set)
         self._session: Session | None = None
         self._overlap: Overlap[_OnItsWay] | None = None
         self._left_to_skip: dict[int, int] = {}  # by source id
@@ -78,17 +80,25 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         self._api = _pyservicemaker()
         try:
             options = resolve_options(self.values, self.user_set)
-            session = Session(options.model, options.on_error, self._warn)
+            session = Session(
+                options.model,
+                options.on_error,
+                self._warn,
+                options.swap_options,
+                options.source_options,
+                self.live.notify,
+            )
             session.open()
         except ModelError as error:
             raise ElementError(str(error)) from error.__cause__
         self._options = options
         self._show_in_force(options)
         self._session = session
+        self.live.begin(session, options)
         self._reader = FrameReader(self, self._api, options.source_names)
         self._work = self._open_work(options, session.task)
         if session.overlaps:
-            self._overlap = Overlap(f"{self.get_name()}-results", self._finish, _release)
+            self._overlap = Overlap(f"{self.get_name()}-results", self._finish, self._drop)
         return True
 
     @guarded(False)
@@ -97,11 +107,9 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         if overlap is not None:
             overlap.stop()
         session, self._session = self._session, None
-        try:
-            if session is not None:
-                session.close()
-        except ANY_ERROR as error:  # nothing depends on it any more
-            log.error("%s: the model fails in close(): %s", self.get_name(), trace_of(error))
+        self.live.end()
+        if session is not None:
+            session.close()
         return True
 
     def _open_work(self, options: Options, task: str) -> FramesAtWork | ObjectsAtWork:
@@ -121,12 +129,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         self.values["on-error"] = options.on_error
 
     def property_changed(self, name: str, value: Any) -> None:
-        if self._session is None:
-            return
-        if name in _LIVE:
-            self._session.set_threshold(_LIVE[name], value)
-        elif name != "interval":  # which is read for every frame
-            log.warning("%s: %s takes effect at the next start", self.get_name(), name)
+        self.live.property_changed(name, value)
 
     def _warn(self, text: str, culprit: BaseException) -> None:
         post_warning(self, f"{self.get_name()}: {text}", trace_of(culprit))
@@ -150,8 +153,11 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
 
     def _is_due(self, frame: BatchFrame) -> bool:
         """Whether this frame is one to infer: of each source the first, then every (interval + 1)-th."""
-        left = min(self._left_to_skip.get(frame.source_id, 0), self.values["interval"])
-        self._left_to_skip[frame.source_id] = self.values["interval"] if left == 0 else left - 1
+        assert self._session is not None
+        own = self._session.source(frame.source_id).interval
+        interval = self.values["interval"] if own is None else own
+        left = min(self._left_to_skip.get(frame.source_id, 0), interval)
+        self._left_to_skip[frame.source_id] = interval if left == 0 else left - 1
         return bool(left == 0)
 
     @guarded(False)
@@ -189,7 +195,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
             raise
         return held.push(self.srcpad)
 
-    def _collect(self, pending: Pending) -> Found:
+    def _collect(self, pending: Pending) -> list[Result]:
         """What the model found.
 
         Raises:
@@ -198,21 +204,21 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         session = self._session
         assert session is not None
         try:
-            return session.collect(pending) if pending.frames else []
+            return session.collect(pending)
         except InferenceError as error:
             raise ElementError(str(error)) from error.__cause__
         finally:
             counts = (session.frames_inferred, session.frames_failed, session.nan_count)
             self.values.update(zip(_COUNTERS, counts, strict=True))
 
-    def _write(self, buffer: Gst.Buffer, work: FrameWork | ObjectWork, found: Found) -> None:
+    def _write(self, buffer: Gst.Buffer, work: FrameWork | ObjectWork, found: list[Result]) -> None:
+        self._work.write(buffer, work, found)  # type: ignore[arg-type]  # its own plan comes back
+
+    def _drop(self, item: _OnItsWay) -> None:
+        """Let go a buffer that will not be pushed."""
         assert self._session is not None
-        self._work.write(buffer, work, found, self._session.names)  # type: ignore[arg-type]  # its own plan comes back
-
-
-def _release(item: _OnItsWay) -> None:
-    """Let go a buffer that will not be pushed."""
-    item[0].release()
+        self._session.discard(item[2])
+        item[0].release()
 
 
 def _names_of(element: PyInfer, unique_id: int) -> Sequence[str]:

@@ -6,7 +6,7 @@ import difflib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,13 @@ from elements.inference.config import ModelConfig, choices, parse_list
 from elements.inference.decoders import LAYOUTS
 from elements.inference.engines.base import is_class_path
 from elements.inference.errors import ModelError
+from elements.inference.source_options import SourceOptions, source_options_of
+from elements.inference.swap.options import SwapOptions
 
 LIVE = "; may change while running"
 
 PROPERTIES = (
-    Property("model-path", str, "", "Model file, or package.module:Class for a class of your own"),
+    Property("model-path", str, "", f"Model file, or package.module:Class for a class of your own{LIVE}"),
     Property("model-engine", str, "", "The same as model-path"),
     Property("config-file-path", str, "", "YAML file with the options of the infer stage; properties that are set win"),
     Property("confidence-threshold", float, 0.25, f"Lowest confidence that counts{LIVE}", 0, 1),
@@ -38,7 +40,9 @@ PROPERTIES = (
     Property("trust", bool, False, "Load pickled models, which can run any code when they are loaded"),
     Property("unique-id", "uint", 1, "unique_component_id of the objects", 0, 2**31 - 1),
     Property("labels", str, "", "File with one class name per line, or the names with commas (one name: 'person,')"),
-    Property("task", str, "auto", f"What the model does: {', '.join(choices('task'))} (as the file or its outputs tell)"),
+    Property(
+        "task", str, "auto", f"What the model does: {', '.join(choices('task'))} (as the file or its outputs tell)"
+    ),
     Property("layout", str, "auto", f"Output layout: auto, {', '.join(LAYOUTS)}"),
     Property("letterbox", str, "auto", f"How a frame is laid into the input: {', '.join(choices('letterbox'))}"),
     Property("color", str, "auto", f"Channel order of the input: {', '.join(choices('color'))}"),
@@ -58,12 +62,32 @@ PROPERTIES = (
     ),
     Property("class-offset", "uint", 0, "Added to class ids, to tell models of one unique-id apart", 0, 2**31 - 1),
     Property("source-names", str, "", "Names of the sources by id, as a JSON list; a model of your own sees them"),
+    Property(
+        "source-options",
+        str,
+        "",
+        'What sources have otherwise, as JSON by source id: {"0": {"confidence": 0.6, "classes": ["car"], '
+        f'"interval": 1, "region": [0, 0.5, 1, 1], "model": "other.onnx"}}}}{LIVE}',
+    ),
+    Property(
+        "swap-options",
+        str,
+        "",
+        'How a new model proves itself, as JSON: {"shadow": 8, "min_iou": 0.5, "max_count_change": 0.5, "keep": 10, '
+        f'"no_detections": 300, "max_latency": 0.1}}; shadow in batches, times in seconds{LIVE}',
+    ),
+    Property("reload", str, "off", f"off, or watch: load a model again when its file changes{LIVE}"),
     Property("on-error", str, "stop", "When the model fails on a frame: stop, or skip the frame and count it"),
     Property(
         "frames-inferred", "uint64", 0, "Frames (objects, with operate-on) that the model has seen", writable=False
     ),
     Property("frames-failed", "uint64", 0, "Frames on which the model failed (on-error=skip)", writable=False),
     Property("nan-count", "uint64", 0, "Rows of model output left out as not finite numbers", writable=False),
+    Property("model-version", str, "", "Version of the model in force: file name and SHA-256", writable=False),
+    Property(
+        "swap-state", str, "", "Of the newest swap: loading, shadow, active, rejected, rolled-back", writable=False
+    ),
+    Property("swap-error", str, "", "Why the newest swap failed; empty after one that did not", writable=False),
 )
 
 # property -> option, where the names differ by more than dashes
@@ -74,8 +98,11 @@ _OPTION_OF = {
     "iou-threshold": "iou",
     "pad-value": "pad",
 }
-_ELEMENT_OPTIONS = ("interval", "unique_id", "on_error", "operate_on", "class_offset", "source_names")
-_JSON = ("params", "operate-on", "source-names")  # properties
+_ELEMENT_OPTIONS = (
+    "interval", "unique_id", "on_error", "operate_on", "class_offset", "source_names", "source_options", "swap_options",
+    "reload",
+)  # fmt: skip
+_JSON = ("params", "operate-on", "source-names", "source-options", "swap-options")  # properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +117,9 @@ class Options:
         operate_on: which objects to work on; ``None``: on frames.
         class_offset: added to class ids.
         source_names: names of the sources by id.
+        source_options: what sources have otherwise, by id.
+        swap_options: how a new model proves itself.
+        reload: ``off`` or ``watch``.
     """
 
     model: ModelConfig
@@ -99,6 +129,9 @@ class Options:
     operate_on: OperateOn | None = None
     class_offset: int = 0
     source_names: tuple[str, ...] = ()
+    source_options: Mapping[int, SourceOptions] = field(default_factory=dict)
+    swap_options: SwapOptions = field(default_factory=SwapOptions)
+    reload: str = "off"
 
 
 def resolve_options(values: Mapping[str, Any], user_set: set[str]) -> Options:
@@ -125,6 +158,12 @@ def resolve_options(values: Mapping[str, Any], user_set: set[str]) -> Options:
         element["operate_on"] = OperateOn.from_mapping(_of_type(element["operate_on"], dict, "operate-on"))
     if "source_names" in element:
         element["source_names"] = tuple(_of_type(element["source_names"], list, "source-names"))
+    if "source_options" in element:
+        element["source_options"] = source_options_of(element["source_options"])
+    if "swap_options" in element:
+        element["swap_options"] = SwapOptions.from_mapping(_of_type(element["swap_options"], dict, "swap-options"))
+    if element.get("reload", "off") not in ("off", "watch"):
+        raise ModelError(f"reload: '{element['reload']}' is neither off nor watch")
     return Options(ModelConfig.from_mapping(options), **element)
 
 

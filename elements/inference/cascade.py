@@ -14,6 +14,7 @@ import numpy as np
 from elements.inference.crops import CropFrame, crop_region
 from elements.inference.errors import ModelError
 from elements.inference.frame import Frame, Region
+from elements.inference.result import Result
 from elements.metadata.detections import Detections
 from elements.metadata.rotated import bounds
 
@@ -102,11 +103,13 @@ class Answer:
     Attributes:
         crop: what the model is given.
         found: its answer, in pixels of ``crop``; ``None`` while it is at work.
+        names: the model's class names by number.
         failed: it had none.
     """
 
     crop: CropFrame
     found: Detections | None = None
+    names: Sequence[str] = ()
     failed: bool = False
 
 
@@ -123,12 +126,14 @@ class Plan:
     asked: list[Answer] = field(default_factory=list)
     known: list[list[tuple[int, Answer]]] = field(default_factory=list)
 
-    def fill(self, found: Iterable[tuple[Frame, Detections]]) -> None:
+    def fill(self, found: Iterable[Result]) -> None:
         """Take the model's answers. A crop that is missing among them has failed."""
-        by_crop = {id(crop): detections for crop, detections in found}
+        by_crop = {id(result.frame): result for result in found}
         for answer in self.asked:
-            answer.found = by_crop.get(id(answer.crop))
-            answer.failed = answer.found is None
+            result = by_crop.get(id(answer.crop))
+            answer.failed = result is None
+            if result is not None:
+                answer.found, answer.names = result.detections, result.names
 
 
 @dataclass(slots=True)

@@ -1,196 +1,387 @@
-"""One model at work on a stream of batches: several on their way at a time, what happens when it fails, and counts."""
+"""The models of a stage at work on a stream of batches: several on their way, what happens on failure, and counts."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from elements.inference.answer import checked_answer
 from elements.inference.config import ModelConfig
 from elements.inference.errors import FrameError, InferenceError, ModelError
 from elements.inference.frame import Frame
-from elements.inference.model import Model, open_model
+from elements.inference.model import Model
+from elements.inference.result import Result
+from elements.inference.source_options import SourceOptions
+from elements.inference.swap.loader import Answer
+from elements.inference.swap.options import SwapOptions
+from elements.inference.swap.served import ANY_ERROR, ServedModel
+from elements.inference.swap.status import SwapStatus
+from elements.inference.swap.swap import Group, Swapper
+from elements.inference.swap.warm_up import check_classes, warm_up
 from elements.metadata.detections import Detections
 
 log = logging.getLogger("gstorch.inference")
 
-Found = list[tuple[Frame, Detections]]
 Report = Callable[[str, BaseException], None]
 """Called with a text for the user and the exception behind it."""
 
-# A model of one's own may call sys.exit(), which on a streaming thread would end nothing but the thread.
-ANY_ERROR = (Exception, SystemExit)
+
+@dataclass(slots=True)
+class _Work:
+    """Frames of a batch that one model has. It keeps the model, so that another one may take its place meanwhile.
+
+    Attributes:
+        group: the model; held.
+        frames: the frames, in order.
+        started: when the model got them, seconds.
+        handle: what the model's ``submit`` gave; ``None`` if it has none and runs when it is collected.
+        failure: what it raised.
+    """
+
+    group: Group
+    frames: list[Frame]
+    started: float
+    handle: Any = None
+    failure: BaseException | None = None
 
 
 @dataclass(slots=True)
 class Pending:
-    """Frames that a model was given. It keeps the model, so that another one may take its place meanwhile.
+    """A batch on its way; ends with `Session.collect` or `Session.discard`."""
 
-    Attributes:
-        frames: the frames, in order.
-        model: the model that has them.
-        work: what its ``submit`` gave; ``None`` if it has none and runs when it is collected.
-        failure: what it raised.
-    """
-
-    frames: list[Frame]
-    model: Model
-    work: Any = None
-    failure: BaseException | None = None
+    works: list[_Work]
 
 
 class Session:
-    """Runs the frames of a stream through a model.
+    """Runs the frames of a stream through the models of a stage, which may be exchanged meanwhile.
 
     `submit` and `collect` may be called from two threads, each in the same order. A model that works on the CPU runs in
-    `collect`.
+    `collect`. All other methods may be called from any thread.
 
     >>> session = Session(ModelConfig("yolox_nano_416.onnx"))
     >>> session.open()
-    >>> for frame, detections in session.collect(session.submit(frames)): ...
+    >>> for result in session.collect(session.submit(frames)): ...
 
     Args:
-        config: the model and its options.
+        config: the stage's model and its options.
         on_error: when the model fails on a frame: ``stop`` makes `collect` raise, ``skip`` leaves it out and counts it.
         report: is told of the first frame that is skipped.
+        swap: how a new model proves itself.
+        sources: what sources have otherwise, by source id.
+        notify: gets every step of every swap; must not wait for another thread.
 
     Attributes:
-        frames_inferred: frames that the model could do.
+        frames_inferred: frames that a model could do.
         frames_failed: frames that were skipped.
+        nan_count: rows of output that were left out as they are not finite numbers.
     """
 
-    def __init__(self, config: ModelConfig, on_error: str = "stop", report: Report | None = None) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        on_error: str = "stop",
+        report: Report | None = None,
+        swap: SwapOptions | None = None,
+        sources: Mapping[int, SourceOptions] | None = None,
+        notify: Callable[[SwapStatus], None] = lambda status: None,
+    ) -> None:
         self.frames_inferred = 0
         self.frames_failed = 0
+        self.nan_count = 0
         self._config, self._on_error, self._report = config, on_error, report
-        self._model: Model | None = None
-        self._broken = 0  # rows left out here, beside those that the model counts itself
+        self._thresholds = {"confidence": config.confidence, "iou": config.iou}
+        self._sources = dict(sources or {})
+        self._sizes: dict[int, tuple[int, int]] = {}  # (width, height) of each source's newest frame
+        self._swapper = Swapper(swap or SwapOptions(), self._prepare, notify)
 
     # --- life cycle ---------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Load the model.
+        """Load the stage's model and those of sources.
 
         Raises:
-            ModelError: if it cannot be used; with the cause where the model's own code failed.
+            ModelError: if one cannot be used; with the cause where the model's own code failed.
         """
-        self._model = _loaded(self._config)
+        try:
+            self._swapper.open(self._config)
+            for source_id, options in self._sources.items():
+                if options.model:
+                    self._swapper.open(self._config_for(options.model), source_id)
+            self._check_sources(self._sources)
+        except ModelError:
+            self.close()
+            raise
+        self._set_thresholds()
 
     def close(self) -> None:
-        """Close the model.
-
-        Raises:
-            Exception: what its ``close`` raises; the session is closed all the same.
-        """
-        model, self._model = self._model, None
-        if model is not None:
-            model.close()
-
-    @property
-    def is_open(self) -> bool:
-        return self._model is not None
+        """Close the models. What they raise is logged."""
+        self._swapper.close()
 
     @property
     def overlaps(self) -> bool:
-        """Whether the model returns from ``submit`` while it still works, so that the next batch can be made ready."""
-        return bool(getattr(self._model, "overlaps", False))
+        """Whether a model returns from ``submit`` while it still works, so that the next batch can be made ready."""
+        return any(getattr(served.model, "overlaps", False) for served in self._swapper.in_force())
 
     @property
     def names(self) -> Sequence[str]:
-        """Class names by number."""
-        return getattr(self._model, "names", ())
+        """Class names of the stage's model in force, by number."""
+        return self._swapper.active().names
 
     @property
     def task(self) -> str:
-        """What the model does, see `elements.inference.tasks`."""
-        return str(getattr(self._model, "task", None) or getattr(self._config, "task", "detect"))
+        """What the stage's model in force does; see `elements.inference.tasks`."""
+        return _task_of(self._swapper.active())
 
     def forget(self, source_id: int) -> None:
-        """Tell the model, if it keeps anything, that a source has ended. Nothing of it may be on its way."""
-        if hasattr(self._model, "forget"):
-            self._model.forget(source_id)
+        """Drop what the models keep of a source, which has ended."""
+        self._sizes.pop(source_id, None)
+        for served in self._swapper.in_force():
+            if hasattr(served.model, "forget"):
+                served.model.forget(source_id)
 
     @property
-    def nan_count(self) -> int:
-        """Rows of the model's output that were left out as they are no finite numbers."""
-        return int(self._broken + getattr(getattr(self._model, "stats", None), "nan", 0))
+    def versions(self) -> dict[int | None, str]:
+        """Version of the stage's model (``None``) and of sources that have their own."""
+        return self._swapper.versions()
+
+    # --- changes ------------------------------------------------------------------------------------------------------
 
     def set_threshold(self, name: str, value: float) -> None:
         """Change ``confidence`` or ``iou`` for the frames submitted from now on."""
-        if self._model is not None:
-            setattr(self._model, name, value)
+        self._thresholds[name] = value
+        self._set_thresholds()
+
+    def set_swap_options(self, options: SwapOptions) -> None:
+        """How new models prove themselves from now on."""
+        self._swapper.options = options
+
+    def watch(self, on: bool) -> None:
+        """Whether a model whose file changes is loaded again; see `elements.inference.swap.watch`."""
+        self._swapper.watch(on)
+
+    def swap(self, config: ModelConfig) -> Answer:
+        """Load another model for the stage in the background; it takes over between two batches.
+
+        Sources with a model of their own get it with the new options, too.
+        """
+        self._config = config
+        for source_id, options in self._sources.items():
+            if options.model:
+                self._swapper.request(self._config_for(options.model), source_id)
+        return self._swapper.request(config)
+
+    @property
+    def sources(self) -> Mapping[int, SourceOptions]:
+        """What sources have otherwise, by source id."""
+        return self._sources
+
+    def set_sources(self, sources: Mapping[int, SourceOptions]) -> dict[int, Answer]:
+        """Change what sources have otherwise, from their next frame on; models are loaded in the background.
+
+        Returns:
+            The answers for sources that get another model.
+
+        Raises:
+            ModelError: if a class is none of the model's; nothing is changed then.
+        """
+        self._check_sources({i: o for i, o in sources.items() if o.model == self.source(i).model})
+        before, self._sources = self._sources, dict(sources)
+        self._set_thresholds()
+        answers = {}
+        for source_id in before.keys() | sources.keys():
+            old, new = (one.get(source_id, SourceOptions()).model for one in (before, sources))
+            if new and new != old:
+                answers[source_id] = self._swapper.request(self._config_for(new), source_id)
+            elif old and not new:
+                self._swapper.withdraw(source_id)
+        return answers
+
+    def source(self, source_id: int) -> SourceOptions:
+        """What a source has otherwise."""
+        return self._sources.get(source_id, _AS_THE_STAGE)
+
+    def _config_for(self, path: str) -> ModelConfig:
+        return replace(self._config, path=path)
+
+    def _check_sources(self, sources: Mapping[int, SourceOptions]) -> None:
+        for source_id, options in sources.items():
+            check_classes(self._swapper.active(source_id), {source_id: options})
+
+    def _prepare(self, served: ServedModel, source_id: int | None) -> None:
+        """Make a new model fit for the frames that come. See `Swapper`."""
+        if source_id is not None:
+            check_classes(served, {source_id: self.source(source_id)})
+        else:
+            check_classes(served, {i: options for i, options in self._sources.items() if not options.model})
+        if _task_of(served) != self.task:
+            raise ModelError(
+                f"model '{served.config.path}' does '{_task_of(served)}' and the stage '{self.task}': its results are "
+                "written in another way, which needs a restart"
+            )
+        self._set_thresholds_of(served)
+        warm_up(served, self._sizes if source_id is None else {i: s for i, s in self._sizes.items() if i == source_id})
+
+    def _set_thresholds(self) -> None:
+        for served in self._swapper.in_force():
+            self._set_thresholds_of(served)
+
+    def _set_thresholds_of(self, served: ServedModel) -> None:
+        """The model gets the lowest confidence of any source; `SourceOptions.pick` sees to the others.
+
+        That gives what a threshold in the model would give: suppression keeps a box whatever lies below its score.
+        """
+        own = [options.confidence for options in self._sources.values() if options.confidence is not None]
+        lowest = min([self._thresholds["confidence"], *own])
+        for name, value in (("confidence", lowest), ("iou", self._thresholds["iou"])):
+            if getattr(served.model, name, getattr(served.config, name)) != value:
+                setattr(served.model, name, value)
 
     # --- frames -------------------------------------------------------------------------------------------------------
 
     def submit(self, frames: Sequence[Frame]) -> Pending:
-        """Give frames to the model. They must stay valid until they are collected. Never raises for the model."""
-        assert self._model is not None, "the session is not open"
-        pending = Pending(list(frames), self._model)
-        if self.overlaps:
-            try:
-                pending.work = self._model.submit(list(frames))  # type: ignore[attr-defined]
-            except ANY_ERROR as error:
-                pending.failure = error
-        return pending
+        """Give frames to their models. They must stay valid until they are collected. Never raises for a model."""
+        for frame in frames:
+            self._sizes[frame.source_id] = (frame.width, frame.height)
+        works = self._assign(frames)
+        for work in works:
+            if getattr(work.group.served.model, "overlaps", False):
+                try:
+                    work.handle = work.group.served.model.submit(list(work.frames))  # type: ignore[attr-defined]
+                except ANY_ERROR as error:
+                    work.failure = error
+        return Pending(works)
 
-    def collect(self, pending: Pending) -> Found:
-        """The frames that the model could do, and what it found; waits for it.
+    def collect(self, pending: Pending) -> list[Result]:
+        """The frames that could be done, and what was found; waits for it.
+
+        A model that fails, or gives something that is no finite number, while the one before it is still kept, is taken
+        back, and the frames are done by the old one.
 
         Raises:
-            InferenceError: if it fails and ``on_error`` is ``stop``.
+            InferenceError: if it fails for good and ``on_error`` is ``stop``.
         """
-        frames = pending.frames
-        found = self._answer(pending)
-        if found is not None:
-            self.frames_inferred += len(frames)
-            return list(zip(frames, found, strict=True))
-        assert pending.failure is not None
-        if self._on_error == "stop":
-            raise InferenceError(_text_of(frames, pending.failure)) from _culprit(pending.failure)
-        if len(frames) > 1:  # find out which ones fail, so that only those are lost
-            return [done for frame in frames for done in self.collect(Pending([frame], pending.model))]
-        self._skip(frames[0], pending.failure)
-        return []
-
-    def _answer(self, pending: Pending) -> list[Detections] | None:
-        """What the model found; ``None`` if it failed, and then ``pending.failure`` is set."""
-        if pending.failure is not None:
-            return None
-        model, frames = pending.model, list(pending.frames)  # a model may sort its list
+        done: list[Result] = []
         try:
-            answer = model.infer(frames) if pending.work is None else model.collect(pending.work)  # type: ignore[attr-defined]
-            found, broken = checked_answer(answer, len(pending.frames))
+            while pending.works:
+                work = pending.works[0]
+                done += self._collect(work)
+                self._swapper.release(pending.works.pop(0).group)
+        finally:
+            self.discard(pending)
+        return done
+
+    def discard(self, pending: Pending) -> None:
+        """Let go of a batch that will not be collected."""
+        while pending.works:
+            self._swapper.release(pending.works.pop().group)
+
+    def _assign(self, frames: Sequence[Frame]) -> list[_Work]:
+        now = time.monotonic()
+        groups = self._swapper.route([frame.source_id for frame in frames])
+        return [_Work(group, [frames[place] for place in group.places], now) for group in groups]
+
+    def _collect(self, work: _Work) -> list[Result]:
+        found, broken = self._answer(work)
+        if work.failure is None and not broken:
+            return self._finish(work, found)
+        reason = f"{broken} rows of its output are not finite numbers"
+        if work.failure is not None:
+            reason = _text_of(work.frames, work.failure)
+        self._swapper.failed(work.group.served, reason)
+        again = Pending(self._assign(work.frames))
+        if any(other.group.served is work.group.served for other in again.works):  # there is no way back
+            self.discard(again)
+            return self._finish(work, found) if work.failure is None else self._give_up(work)
+        self.nan_count -= broken  # the model is gone, and its answer with it
+        return self.collect(again)
+
+    def _answer(self, work: _Work) -> tuple[list[Detections], int]:
+        """What the model found, and how many rows were broken; if it failed, ``work.failure`` is set."""
+        if work.failure is not None:
+            return [], 0
+        try:
+            found, broken = _run(work.group.served.model, work.frames, work.handle)
         except ANY_ERROR as error:
-            pending.failure = error
-            return None
-        if broken and not self._broken:
+            work.failure = error
+            return [], 0
+        if broken and not self.nan_count and not hasattr(work.group.served.model, "stats"):  # else it says so itself
             log.warning(
-                "model '%s' returned %d boxes, scores or angles that are not finite numbers: they are left out and "
-                "counted; this is said once",
-                self._config.path,
+                "model '%s' gives boxes, scores or angles that are not finite numbers (%d in this batch): they are "
+                "left out and counted; this is said once",
+                work.group.served.config.path,
                 broken,
             )
-        self._broken += broken
-        return found
+        self.nan_count += broken
+        return found, broken
 
-    def _skip(self, frame: Frame, error: BaseException) -> None:
+    def _finish(self, work: _Work, found: list[Detections]) -> list[Result]:
+        served, ids = work.group.served, [frame.source_id for frame in work.frames]
+        self.frames_inferred += len(work.frames)
+        self._swapper.went_well(served, ids, found, time.monotonic() - work.started)
+        self._try_new(work.frames, ids, found)
+        return [
+            Result(frame, self._pick(frame, detections, served), served.names, served.version)
+            for frame, detections in zip(work.frames, found, strict=True)
+        ]
+
+    def _pick(self, frame: Frame, found: Detections, served: ServedModel) -> Detections:
+        if not self._sources:
+            return found
+        options = self.source(frame.source_id)
+        return options.pick(found, served.names, (frame.width, frame.height), self._thresholds["confidence"])
+
+    def _try_new(self, frames: Sequence[Frame], ids: Sequence[int], found: Sequence[Detections]) -> None:
+        """Give the frames to a new model on its shadow run, if there is one."""
+        for group in self._swapper.trials(ids):
+            try:
+                new, broken = _run(group.served.model, [frames[place] for place in group.places])
+            except ANY_ERROR as error:
+                self._swapper.failed_trial(group.served, f"{type(error).__name__}: {error}")
+            else:
+                if broken:
+                    self._swapper.failed_trial(group.served, f"{broken} rows of its output are not finite numbers")
+                else:
+                    pairs = zip((found[place] for place in group.places), new, strict=True)
+                    self._swapper.compare(group.served, list(pairs))
+            finally:
+                self._swapper.release(group)
+
+    def _give_up(self, work: _Work) -> list[Result]:
+        """What to do about frames that no model can do: see ``on_error``."""
+        frames, failure = work.frames, work.failure
+        assert failure is not None
+        if self._on_error == "stop":
+            raise InferenceError(_text_of(frames, failure)) from _culprit(failure)
+        if len(frames) > 1:  # find out which ones fail, so that only those are lost
+            return [done for frame in frames for done in self.collect(Pending(self._assign([frame])))]
         if not self.frames_failed and self._report is not None:
-            self._report(f"{_text_of([frame], error)}: this frame is skipped, as others will be", _culprit(error))
+            text = f"{_text_of(frames, failure)}: this frame is skipped, as others will be"
+            self._report(text, _culprit(failure))
         self.frames_failed += 1
+        return []
 
 
-def _loaded(config: ModelConfig) -> Model:
-    """The model, ready to infer. Errors as in `Session.open`."""
-    try:
-        model = open_model(config)
-        model.load()
-    except ModelError as error:
-        raise error from None
-    except ANY_ERROR as error:
-        raise ModelError(f"model '{config.path}' fails to load: {type(error).__name__}: {error}") from error
-    return model
+_AS_THE_STAGE = SourceOptions()
+
+
+def _task_of(served: ServedModel) -> str:
+    return str(getattr(served.model, "task", None) or getattr(served.config, "task", "detect"))
+
+
+def _run(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[list[Detections], int]:
+    """What a model finds, and how many rows it and `checked_answer` left out as they are not finite numbers.
+
+    Raises:
+        BaseException: whatever the model raises, or what `checked_answer` does about its answer.
+    """
+    stats = getattr(model, "stats", None)
+    before = getattr(stats, "nan", 0)
+    answer = model.infer(list(frames)) if handle is None else model.collect(handle)  # type: ignore[attr-defined]
+    found, broken = checked_answer(answer, len(frames))
+    return found, broken + getattr(stats, "nan", 0) - before
 
 
 def _text_of(frames: Sequence[Frame], error: BaseException) -> str:
@@ -199,8 +390,7 @@ def _text_of(frames: Sequence[Frame], error: BaseException) -> str:
         where, text = [error.frame], str(error)
     else:
         where, text = list(frames), f"{type(error).__name__}: {error}"
-    places = dict.fromkeys(f"source {frame.source_id}, frame {frame.frame_number}" for frame in where)
-    return "; ".join(places) + f": {text}"  # each once: several may be crops of one frame
+    return "; ".join(f"source {frame.source_id}, frame {frame.frame_number}" for frame in where) + f": {text}"
 
 
 def _culprit(error: BaseException) -> BaseException:

@@ -147,10 +147,19 @@ def parse_source_options(text: str) -> dict[int, SourceOptions]:
         content = json.loads(text or "{}")
     except json.JSONDecodeError as error:
         raise ModelError(f"source-options is no JSON ({error}): {text!r}") from error
-    if not isinstance(content, dict) or not all(
-        key.isdecimal() and isinstance(value, dict) for key, value in content.items()
+    return source_options_of(content)
+
+
+def source_options_of(content: Any) -> dict[int, SourceOptions]:
+    """Options by source id from plain values.
+
+    Raises:
+        ModelError: if they are not that.
+    """
+    if not isinstance(content, Mapping) or not all(
+        str(key).isdecimal() and isinstance(value, Mapping) for key, value in content.items()
     ):
-        raise ModelError('source-options must be JSON like {"0": {"confidence": 0.6}}, by source id')
+        raise ModelError('source-options must be like {"0": {"confidence": 0.6}}, by source id')
     options = {}
     for key, values in content.items():
         try:

@@ -163,7 +163,7 @@ def test_what_a_model_prints_is_no_result(tmp_path, clips):
 def test_a_model_that_fails_to_close_has_done_its_work(tmp_path, clips, caplog):
     runner = run([clips["red"]], tmp_path / "e.jsonl", model=own("FailsToClose"))
     assert (runner.exit_code(), runner.outcome.stuck) == (0, False)
-    assert "infer: the model fails in close()" in caplog.text
+    assert "model 'tests.own_models:FailsToClose' fails in close()" in caplog.text
     assert "will not go" in caplog.text
 
 

@@ -11,9 +11,11 @@ from elements.inference import cascade as module
 from elements.inference.cascade import Cascade, OperateOn, Target
 from elements.inference.errors import ModelError
 from elements.inference.frame import ArrayFrame
+from elements.inference.result import Result
 from elements.metadata.detections import Detections
 
 SECOND = 1_000_000_000
+NAMES = ("small", "large")
 CAR = 2
 
 
@@ -45,7 +47,7 @@ class Stage:
             self.calls.append(len(plan.asked))
         found = []
         for answer in plan.asked:
-            found.append((answer.crop, self.answer(self.seen)))
+            found.append(Result(answer.crop, self.answer(self.seen), NAMES, "m@1"))
             self.seen += 1
         plan.fill(found)
         return [{i: int(a.found.class_ids[0]) for i, a in known if len(a.found)} for known in plan.known]
@@ -85,7 +87,7 @@ def test_a_track_is_not_asked_about_again_while_the_model_is_at_work() -> None:
     first = cascade.plan([(frame(0), [car(0, 7)])])
     second = cascade.plan([(frame(0.04), [car(0, 7)])])
     assert (len(first.asked), len(second.asked)) == (1, 0)
-    first.fill([(first.asked[0].crop, label(5))])
+    first.fill([Result(first.asked[0].crop, label(5), NAMES, "m@1")])
     assert second.known[0][0][1].found.class_ids.tolist() == [5]
 
 
@@ -109,7 +111,7 @@ def test_what_is_not_kept_is_looked_at_in_every_frame(task, options) -> None:
 def test_in_resting_frames_tracks_keep_their_answers() -> None:
     cascade = Cascade(OperateOn(1), "classify")
     first = cascade.plan([(frame(0), [car(0, 7)])])
-    first.fill([(first.asked[0].crop, label(3))])
+    first.fill([Result(first.asked[0].crop, label(3), NAMES, "m@1")])
     second = cascade.plan([(frame(0.1), [car(0, 7), car(1, 8)]), (frame(0.2), [car(0, 7), car(1, 8)])], resting=[0])
     assert [[place for place, _ in known] for known in second.known] == [[0], [0, 1]]
     assert len(second.asked) == 1
@@ -131,7 +133,7 @@ def test_no_answer_is_asked_for_again() -> None:
 def test_a_crop_that_failed_is_asked_for_again() -> None:
     cascade = Cascade(OperateOn(1), "classify")
     plan = cascade.plan([(frame(0), [car(0, 7), car(1, 8)])])
-    plan.fill([(plan.asked[1].crop, label())])
+    plan.fill([Result(plan.asked[1].crop, label(), NAMES, "m@1")])
     assert [answer.failed for answer in plan.asked] == [True, False]
     assert len(cascade.plan([(frame(1), [car(0, 7), car(1, 8)])]).asked) == 1
 

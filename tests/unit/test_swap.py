@@ -63,7 +63,7 @@ class Bench:
         self.loaded.append(ServedModel(config, FakeModel(), f"{config.path}@1"))
         return self.loaded[-1]
 
-    def prepare(self, served: ServedModel) -> None:
+    def prepare(self, served: ServedModel, source_id: int | None) -> None:
         if served.config.path == "unfit":
             raise ModelError("its output is NaN")
         if served.config.path == "exits":

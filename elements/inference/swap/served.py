@@ -58,7 +58,7 @@ def load_served(config: ModelConfig) -> ServedModel:
         if model is not None:
             close_model(model, config.path)
         if isinstance(error, ModelError):
-            raise
+            raise error from None
         raise ModelError(f"model '{config.path}' fails to load: {type(error).__name__}: {error}") from error
     return ServedModel(config, model, version)
 

@@ -75,7 +75,8 @@ class Swapper:
 
     Args:
         options: how a new model proves itself; may be exchanged at any time.
-        prepare: gets a loaded model before any frame does, and warms it up; raises `ModelError` if it is unfit.
+        prepare: gets a loaded model, and the source that it is for (``None``: the stage), before any frame comes, and
+            warms it up; raises `ModelError` if it is unfit.
         notify: gets every step of every swap, with the lock held: it must not wait for another thread.
         load: makes a `ServedModel` of a config.
         clock: seconds.
@@ -87,7 +88,7 @@ class Swapper:
     def __init__(
         self,
         options: SwapOptions,
-        prepare: Callable[[ServedModel], None],
+        prepare: Callable[[ServedModel, int | None], None],
         notify: Callable[[SwapStatus], None],
         load: Callable[[ModelConfig], ServedModel] = load_served,
         clock: Callable[[], float] = time.monotonic,
@@ -121,6 +122,11 @@ class Swapper:
         """The model that serves a source; the stage's for ``None`` and sources without one of their own."""
         with self._lock:
             return self._slot(source_id).active
+
+    def in_force(self) -> list[ServedModel]:
+        """Every model that serves."""
+        with self._lock:
+            return list({id(slot.active): slot.active for slot in self._slots.values()}.values())
 
     def versions(self) -> dict[int | None, str]:
         """Version in force of the stage's model (``None``) and of sources that have their own."""
@@ -260,7 +266,7 @@ class Swapper:
         served = None
         try:
             served = self._load(request.config)
-            self._prepare(served)
+            self._prepare(served, request.source_id)
         except ANY_ERROR as error:
             reason = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
             with self._lock:
