@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import platform
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires
@@ -89,7 +91,7 @@ def _packages(_environ: Environ) -> Iterator[Finding]:
     """What pyproject.toml asks for, without the extras."""
     from packaging.requirements import Requirement
 
-    wanted = [Requirement(line) for line in requires("gstorch") or ()]
+    wanted = [Requirement(line) for line in _requirements()]
     for requirement in sorted(wanted, key=lambda r: r.name):
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
@@ -102,6 +104,15 @@ def _packages(_environ: Environ) -> Iterator[Finding]:
             yield Finding("ok", requirement.name, version)
         else:
             yield Finding("bad", requirement.name, f"{version}, but {requirement.specifier} is needed", SETUP)
+
+
+def _requirements() -> list[str]:
+    """Of the installed program; of the source tree, where it is run from there without having been installed."""
+    try:
+        return requires("gstorch") or []
+    except PackageNotFoundError:
+        content = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+        return list(content["project"]["dependencies"])
 
 
 def _can_import_gstreamer() -> bool:
@@ -222,7 +233,12 @@ def _user() -> str:
 def _runtime(_environ: Environ) -> Iterator[Finding]:
     from pipelines.runtime import load_runtime
 
-    yield Finding("ok", "runtime", load_runtime().describe())
+    runtime = load_runtime()
+    if runtime.portable or not runtime.stand_ins:
+        yield Finding("ok", "runtime", runtime.describe())
+    else:
+        fix = "install the whole DeepStream SDK, or set runtime.prefer to portable"
+        yield Finding("note", "runtime", f"{runtime.describe()}; not tried together by us", fix)
 
 
 # --- gst-launch -------------------------------------------------------------------------------------------------------
@@ -240,7 +256,8 @@ def _launch(environ: Environ) -> Iterator[Finding]:
         return
     packages = "gstreamer1.0-python3-plugin-loader libpython3-dev"
     missing = [package for package in packages.split() if not _is_installed(package)]
-    fix = f"apt-get install {' '.join(missing)}" if missing else f"rm '{ROOT}'/.venv/gst-registry*.bin and try again"
+    forget = f"rm -f '{ROOT}'/.venv/gst-registry*.bin"  # GStreamer remembers that the loader could not be opened
+    fix = f"apt-get install {' '.join(missing)} && {forget}" if missing else f"{forget} and try again"
     yield Finding("note", "gst-launch", "GStreamer's Python loader does not find pyinfer", fix)
 
 
@@ -295,9 +312,18 @@ def _models(_environ: Environ) -> Iterator[Finding]:
 
 
 def _gpu(_environ: Environ) -> Iterator[Finding]:
+    """What of the engines can use a GPU, and whether there is one."""
     onnxruntime = importlib.import_module("onnxruntime")
     providers = [name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers()]
     yield Finding("ok", "onnxruntime on", ", ".join(providers))
+    engines = ["onnx"] if "CUDA" in providers else []
+    if importlib.util.find_spec("torch") is not None:
+        torch = importlib.import_module("torch")
+        on_cuda = torch.cuda.is_available()
+        yield Finding("ok", "torch on", f"{'CUDA, ' if on_cuda else ''}CPU ({torch.__version__})")
+        engines += ["torch"] if on_cuda else []
+    if importlib.util.find_spec("tensorrt") is not None and "torch" in engines:
+        engines.append("tensorrt")
     smi = shutil.which("nvidia-smi")
     if smi is None:
         yield Finding("note", "gpu", "no NVIDIA driver; everything runs on the CPU")
@@ -307,8 +333,9 @@ def _gpu(_environ: Environ) -> Iterator[Finding]:
     if answer.returncode:
         said = (answer.stdout + answer.stderr).strip().splitlines()
         yield Finding("note", "gpu", said[0] if said else "nvidia-smi fails", "repair NVIDIA's driver, or reboot")
-    elif "CUDA" not in providers:
+    elif not engines:
         fix = f"{ROOT}/.venv/bin/pip uninstall -y onnxruntime && {ROOT}/.venv/bin/pip install onnxruntime-gpu"
-        yield Finding("note", "gpu", f"{answer.stdout.strip()}, not used: onnxruntime is built for the CPU", fix)
+        state = f"{answer.stdout.strip()}, not used for inference: onnxruntime and torch here are for the CPU"
+        yield Finding("note", "gpu", state, f"{fix}; or install torch for CUDA")
     else:
-        yield Finding("ok", "gpu", answer.stdout.strip())
+        yield Finding("ok", "gpu", f"{answer.stdout.strip()}; used by engine {', '.join(engines)}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
+import types
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
 from app import doctor
+from pipelines.runtime import Runtime
 from tests.gstorch_cli import gstorch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,3 +106,53 @@ def test_python_packages(monkeypatch):
     assert found["numpy"].state.endswith(", but >=999 is needed")
     assert found["no-such-thing"].state == "not installed"
     assert "make setup" in found["numpy"].fix
+
+
+def test_python_packages_of_a_source_tree(monkeypatch):
+    """Run without having been installed: pyproject.toml says what is needed."""
+
+    def not_installed(_name: str) -> list[str]:
+        raise PackageNotFoundError
+
+    monkeypatch.setattr(doctor, "requires", not_installed)
+    found = {finding.what: finding.level for finding in doctor._packages({})}
+    assert found["numpy"] == found["pydantic"] == "ok"
+    assert "pytest" not in found
+
+
+def test_the_loaders_packages_and_the_registry_that_remembers_their_absence(monkeypatch):
+    monkeypatch.setattr(doctor, "_finds_pyinfer", lambda *_, **__: False)
+    monkeypatch.setattr(doctor, "_is_installed", lambda package: package != "libpython3-dev")
+    finding = list(doctor._launch(dict(os.environ)))[-1]
+    assert finding.fix == f"apt-get install libpython3-dev && rm -f '{ROOT}'/.venv/gst-registry*.bin"
+
+
+def test_a_gpu_that_nothing_here_can_use(monkeypatch, tmp_path):
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho 'NVIDIA T4, 550.1'\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
+    finding = list(doctor._gpu({}))[-1]
+    assert (finding.level, "NVIDIA T4, 550.1, not used for inference" in finding.state) == ("note", True)
+
+
+@pytest.mark.parametrize(
+    ("portable", "stand_ins", "level", "text"),
+    [
+        (True, {"nvstreammux"}, "ok", "portable runtime: portable pyservicemaker; stand-ins: nvstreammux"),
+        (False, set(), "ok", "DeepStream runtime: NVIDIA's pyservicemaker and elements"),
+        (
+            False,
+            {"nvtracker"},
+            "note",
+            "mixed runtime: NVIDIA's pyservicemaker; stand-ins: nvtracker; not tried together",
+        ),
+    ],
+)
+def test_the_tier(monkeypatch, portable, stand_ins, level, text):
+    runtime = Runtime(types.ModuleType("api"), portable, frozenset(stand_ins))
+    monkeypatch.setattr("pipelines.runtime.load_runtime", lambda: runtime)
+    (finding,) = doctor._runtime({})
+    assert (finding.level, finding.state[: len(text)]) == (level, text)
