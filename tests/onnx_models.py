@@ -55,7 +55,7 @@ def finder(
         fails_on_blue: fail at run time on pictures that are blue all over (an index out of range).
         metadata: entries such as ``names``.
     """
-    graph = _Graph()
+    graph = Graph()
     yolox = layout.startswith("yolox")
     image = graph.add("Cast", "image", to=TensorProto.FLOAT)
     if channels_last:
@@ -64,7 +64,7 @@ def finder(
         image = graph.add("Mul", image, graph.floats(1 / 255))
     if yolox:
         image = graph.add("Gather", image, graph.ints(2, 1, 0), axis=1)
-    boxes, scores = _found(graph, image)  # (B, 3, 4) cx cy w h in pixels, (B, 3, 1)
+    boxes, scores = found(graph, image)  # (B, 3, 4) cx cy w h in pixels, (B, 3, 1)
     width, height = (graph.extent(image, axis) for axis in (3, 2))
     if normalized:
         boxes = graph.add("Div", boxes, graph.add("Concat", width, height, width, height, axis=0))
@@ -90,37 +90,29 @@ def finder(
 
     w, h = size or ("width", "height")
     shape = [batch or "batch", h, w, 3] if channels_last else [batch or "batch", 3, h, w]
-    return _model(graph, shape, _TYPES[dtype], ["batch", "rows", "columns"], out_type, metadata)
+    return build(graph, shape, {"output": out_type}, _TYPES[dtype], metadata)
 
 
 def unknown_layout() -> onnx.ModelProto:
     """A model whose output (1, 7, 7, 30) is no layout known to the project."""
-    graph = _Graph()
+    graph = Graph()
     mean = graph.add("ReduceMean", "image", axes=[1, 2, 3], keepdims=1)
     graph.nodes.append(helper.make_node("Expand", [mean, graph.ints(1, 7, 7, 30)], ["output"]))
-    return _model(graph, [1, 3, 64, 64], TensorProto.FLOAT, [1, 7, 7, 30], TensorProto.FLOAT, None)
+    return build(graph, [1, 3, 64, 64], {"output": TensorProto.FLOAT})
 
 
 def constant(output: NDArray[np.float32], shape: tuple[int | str, ...] = (1, 3, 64, 64)) -> onnx.ModelProto:
     """A model that gives ``output`` whatever it sees."""
-    graph = _Graph()
+    graph = Graph()
     zero = graph.add("Mul", graph.add("ReduceMean", "image", keepdims=0), graph.floats(0.0))
     value = graph.constant(output.astype(np.float32))
     graph.nodes.append(helper.make_node("Add", [value, zero], ["output"]))
-    return _model(graph, list(shape), TensorProto.FLOAT, list(output.shape), TensorProto.FLOAT, None)
+    return build(graph, list(shape), {"output": TensorProto.FLOAT})
 
 
-def _found(graph: _Graph, image: str) -> tuple[str, str]:
+def found(graph: Graph, image: str) -> tuple[str, str]:
     """Boxes (B, 3, 4) cx, cy, w, h and scores (B, 3, 1) of the three colours in an RGB 0-1 ``image``."""
-    others = graph.add(
-        "Max",
-        graph.add("Gather", image, graph.ints(1, 2, 0), axis=1),
-        graph.add("Gather", image, graph.ints(2, 0, 1), axis=1),
-    )
-    # Symmetric about one half, so that blurred edges stay where they are while noise counts for nothing.
-    excess = graph.add("Sub", image, others)
-    level = graph.add("Div", graph.add("Sub", excess, graph.floats(0.25)), graph.floats(0.5))
-    color = graph.add("Clip", level, graph.floats(0.0), graph.floats(1.0))
+    color = colors(graph, image)
     centers, sizes = [], []
     for crossed in (2, 3):
         profile = graph.add("ReduceMax", color, axes=[crossed], keepdims=0)  # (B, 3, W) or (B, 3, H)
@@ -135,7 +127,20 @@ def _found(graph: _Graph, image: str) -> tuple[str, str]:
     return graph.add("Concat", *centers, *sizes, axis=2), graph.add("Mul", seen, graph.floats(SCORE))
 
 
-def _rows(graph: _Graph, layout: str, boxes: str, scores: str) -> str:
+def colors(graph: Graph, image: str) -> str:
+    """(B, 3, H, W): how red, green and blue the pixels of an RGB 0-1 ``image`` are, 0 for greys."""
+    others = graph.add(
+        "Max",
+        graph.add("Gather", image, graph.ints(1, 2, 0), axis=1),
+        graph.add("Gather", image, graph.ints(2, 0, 1), axis=1),
+    )
+    # Symmetric about one half, so that blurred edges stay where they are while noise counts for nothing.
+    excess = graph.add("Sub", image, others)
+    level = graph.add("Div", graph.add("Sub", excess, graph.floats(0.25)), graph.floats(0.5))
+    return graph.add("Clip", level, graph.floats(0.0), graph.floats(1.0))
+
+
+def _rows(graph: Graph, layout: str, boxes: str, scores: str) -> str:
     """(B, 3, columns) of ``layout``, one row per class."""
     identity = graph.constant(np.eye(3, dtype=np.float32)[None])
     if layout in ("yolov8", "yolov8-transposed"):
@@ -157,14 +162,14 @@ def _rows(graph: _Graph, layout: str, boxes: str, scores: str) -> str:
     return graph.add("Concat", center, size, scores, one_hot, axis=2)
 
 
-def _failure_if_blue(graph: _Graph, image: str) -> str:
+def _failure_if_blue(graph: Graph, image: str) -> str:
     """Zero, or the failure of a Gather, if blue is far stronger than red in an RGB 0-1 ``image``."""
     red, blue = (graph.add("ReduceMean", graph.add("Gather", image, graph.ints(c), axis=1), keepdims=0) for c in (0, 2))
     is_blue = graph.add("Greater", graph.add("Sub", blue, red), graph.floats(0.3))
     return graph.add("Gather", graph.floats(0.0), graph.add("Cast", is_blue, to=TensorProto.INT64))
 
 
-def _with_broken_rows(graph: _Graph, rows: str, layout: str) -> str:
+def _with_broken_rows(graph: Graph, rows: str, layout: str) -> str:
     """Put a row of NaN and a row with an infinite box and good scores after the three good rows."""
     columns = {"yolov8": 7, "yolov8-transposed": 7, "end2end": 6}.get(layout, 8)
     broken = np.full((1, 2, columns), np.nan, np.float32)
@@ -176,7 +181,7 @@ def _with_broken_rows(graph: _Graph, rows: str, layout: str) -> str:
     return graph.add("Concat", rows, graph.add("Add", zero, graph.constant(broken)), axis=1)
 
 
-class _Graph:
+class Graph:
     """Collects nodes and constants; every method returns the name of its result."""
 
     def __init__(self) -> None:
@@ -216,17 +221,17 @@ class _Graph:
         return self.constant(np.array(value, np.float32))
 
 
-def _model(
-    graph: _Graph,
+def build(
+    graph: Graph,
     input_shape: list[int | str],
-    input_type: int,
-    output_shape: list[int | str],
-    output_type: int,
-    metadata: Mapping[str, str] | None,
+    outputs: Mapping[str, int],
+    input_type: int = TensorProto.FLOAT,
+    metadata: Mapping[str, str] | None = None,
 ) -> onnx.ModelProto:
+    """The model of a graph with the input ``image``; ``outputs``: types by name, their shapes are inferred."""
     image = helper.make_tensor_value_info("image", input_type, input_shape)
-    output = helper.make_tensor_value_info("output", output_type, output_shape)
-    made = helper.make_graph(graph.nodes, "test", [image], [output], graph.constants)
+    results = [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()]
+    made = helper.make_graph(graph.nodes, "test", [image], results, graph.constants)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     if metadata:
         helper.set_model_props(model, dict(metadata))

@@ -29,7 +29,7 @@ def crop_masks(logits: FloatArray, boxes: FloatArray, size: Size, placement: Pla
     for plane, (x1, y1, x2, y2) in zip(logits, windows.tolist(), strict=True):
         rows = _Axis.of(y1, y2, placement.scale[1], placement.top, plane.shape[0] / size[1], plane.shape[0])
         columns = _Axis.of(x1, x2, placement.scale[0], placement.left, plane.shape[1] / size[0], plane.shape[1])
-        part = plane[rows.first : rows.last + 1]
+        part = plane[rows.first : rows.last + 1, columns.first : columns.last + 1]
         masks.append(rows.blend(columns.blend(part.T).T) > 0)
     return masks
 

@@ -38,9 +38,9 @@ def choose_decoder(sample: Sample, layout: str = "auto") -> Decoder:
         task = f" for task {sample.task}" if sample.task else ""
         raise ModelError(
             f"its outputs, {sample.described()} for a {sample.size[0]}x{sample.size[1]} input, are no layout known "
-            f"here{task} ({_known(sample.task)}). If they are one of them all the same, declare it with 'layout' and "
-            "'task'; if not, export the model in one of them or write a model class of your own "
-            "(model: package.module:Class)"
+            f"here{task} ({_known(sample.task)}; see 'gstorch models layouts'). If they are one of them all the same, "
+            "declare it with 'layout' and 'task'; if not, export the model in one of them or write a model class of "
+            "your own (model: package.module:Class)"
         )
     fitting = [(kind, reading) for kind, reading in readings if reading.certainty == best]
     if len(fitting) > 1:
@@ -82,11 +82,12 @@ def _readings(kind: type[Decoder], sample: Sample) -> list[Reading]:
 
 
 def _known(task: Task | None) -> str:
-    shapes = {
-        name: [shape for what, shape in kind.shapes.items() if task in (None, what)]
-        for name, kind in sorted(Decoder.registry.items())
-    }
-    return "; ".join(f"{name} {' or '.join(texts)}" for name, texts in shapes.items() if texts)
+    """The layouts' names; with their shapes where the task leaves few."""
+    if task in (None, "detect"):
+        return ", ".join(LAYOUTS)
+    return "; ".join(
+        f"{name} {kind.shapes[task]}" for name, kind in sorted(Decoder.registry.items()) if task in kind.shapes
+    )
 
 
 def _ambiguous(sample: Sample, fitting: list[tuple[type[Decoder], Reading]]) -> str:
