@@ -18,6 +18,7 @@ from pipelines.delivery.worker import Backoff
 log = logging.getLogger("gstorch.delivery")
 
 WATCH_EVERY_S = 0.5
+FLUSH_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,11 @@ class Delivery:
             error = str(self._outbox.error)
         return Status(self._settings.connection.name, state, error, self._outbox.counters())
 
+    @property
+    def sender_pid(self) -> int:
+        """The sender's process id."""
+        return self._process.pid
+
     def close(self, timeout: float = 5.0) -> Counters:
         """Send what is queued for at most ``timeout`` seconds, then stop; the rest stays for the next run.
 
@@ -106,7 +112,7 @@ class Delivery:
         """
         self._ended.set()
         self._watcher.join()
-        self._outbox.flush()
+        self._outbox.flush(FLUSH_S)
         self._process.end(timeout)
         counters = self._outbox.counters()
         self._outbox.close()

@@ -102,10 +102,15 @@ class Outbox:
                 self._write()
             self._give_up_beyond_limit()
 
-    def flush(self) -> None:
-        """Try again to write what is kept in memory."""
-        with self._lock:
-            self._write()
+    def flush(self, seconds: float = 0.0) -> None:
+        """Write what is kept in memory; tried for at most ``seconds``."""
+        until = time.monotonic() + seconds
+        while True:
+            with self._lock:
+                self._write()
+                if not self._held or time.monotonic() >= until:
+                    return
+            time.sleep(0.01)
 
     @property
     def error(self) -> OutboxError | None:
@@ -140,11 +145,11 @@ class Outbox:
             return state, error, since
 
     def close(self) -> None:
-        """Write what is left and let go of the file."""
+        """Let go of the file. What `flush` could not write is lost and counted as dropped (``unwritten``)."""
         with self._lock:
-            self._write()
             self._uncounted["unwritten"] += len(self._held)
-            self._held = []
+            self._forget(len(self._held))
+            self._write()
             try:
                 self._connection.execute("PRAGMA synchronous = FULL")  # closing the last connection is a checkpoint
                 self._connection.close()
@@ -174,7 +179,8 @@ class Outbox:
             if self._error is None:
                 self._failing_since = time.monotonic()
             self._error = explained(error, self.path)
-            self._retry_at = time.monotonic() + RETRY_S
+            if self.error:  # it lasts: not every put waits for it
+                self._retry_at = time.monotonic() + RETRY_S
 
     def _insert(self, rows: list[tuple[float, Message]]) -> None:
         # One statement, so the interpreter's lock is let go of once and not for each row.

@@ -66,4 +66,5 @@ def _sync(connection: sqlite3.Connection, wal: Path) -> None:
 def _shrink(connection: sqlite3.Connection) -> None:
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     if free and connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None:
-        connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
+        # Not execute(): that would free the first page only.
+        connection.executescript(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")

@@ -28,7 +28,7 @@ class Backoff:
     """
 
     first: float = 0.5
-    longest: float = 30.0
+    longest: float = 10.0
 
     def pause(self, failures: int, chance: float) -> float:
         """The pause after this many failures in a row (from 1); ``chance`` is uniform in 0..1."""

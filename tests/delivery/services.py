@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 TOPIC = "gstorch.test"
 WAIT_S = 40.0
-BINARY_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/lib/rabbitmq/bin")
+BINARY_FOLDERS = ("/usr/lib/rabbitmq/bin", "/usr/sbin")  # Debian's wrapper for RabbitMQ changes user and folder
 
 
 def free_port() -> int:
@@ -35,7 +36,7 @@ def answers(port: int) -> bool:
     return False
 
 
-def poll(condition, seconds: float = WAIT_S) -> bool:
+def poll(condition: Callable[[], object], seconds: float = WAIT_S) -> bool:
     """Wait until ``condition()`` holds; False when it still does not after ``seconds``."""
     until = time.monotonic() + seconds
     while not (held := condition()) and time.monotonic() < until:
@@ -53,10 +54,11 @@ class Service:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = free_port()
-        self.program = shutil.which(self.binary, path=os.pathsep.join([os.environ.get("PATH", ""), *BINARY_FOLDERS]))
-        if self.program is None:
+        program = shutil.which(self.binary, path=os.pathsep.join([*BINARY_FOLDERS, os.environ.get("PATH", "")]))
+        if program is None:
             pytest.skip(f"{self.binary} is not installed: make test-services")
-        self._process: subprocess.Popen | None = None
+        self.program = program
+        self._process: subprocess.Popen[Any] | None = None
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -84,7 +86,8 @@ class Service:
             self._process = None
             assert poll(lambda: not answers(self.port)), "it does not die"
 
-    stop = kill
+    def stop(self) -> None:
+        self.kill()
 
     def connection(self) -> Connection:
         return parse_connection(self.broker, f"{HOST};{self.port}", topic=TOPIC, options=self.options)
@@ -135,8 +138,6 @@ class RabbitMq(Service):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        # Debian's wrapper in /usr/sbin changes the user and folder.
-        self.program = shutil.which(self.binary, path="/usr/lib/rabbitmq/bin") or self.program
         self._epmd_port = free_port()
         self._distribution_port = free_port()
         epmd = shutil.which("epmd")
@@ -230,7 +231,7 @@ class Consumer:
         self._service = service
         self._output = folder / "consumed"
         self._output.touch()
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen[Any] | None = None
 
     def start(self) -> None:
         was = self._said_ready()
