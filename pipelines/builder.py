@@ -37,7 +37,14 @@ def build_graph(definition: Definition, facts: Facts) -> Graph:
     pads = mux_pads(len(definition.sources), facts.failed)
     size = mux_size(definition, facts)
     names = tuple(str(source.name) for source in definition.sources)
-    draft = Draft(Graph(definition.pipeline), pads, size, names, definition.mux.padding)
+    draft = Draft(
+        Graph(definition.pipeline),
+        pads,
+        size,
+        names,
+        tuple(s.infer for s in definition.sources),
+        definition.mux.padding,
+    )
     _add_sources(draft, definition, size, facts)
     _add_stages(draft, definition, facts)
     _add_operators(draft, definition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pipelines.definition import DrawStage
+from pipelines.definition import DrawStage, SourceInfer
 from pipelines.graph import Graph, Node, PropertyValue
 
 QUEUE_BATCHES = 2
@@ -34,6 +34,7 @@ class Draft:
     """``tail`` is the node that the next one is linked to; ``format`` is its output's, empty where not known.
 
     ``pads`` maps source ids to mux pads; ``mux_size`` is (width, height); ``sources`` are the sources' names by id;
+    ``source_infer`` is what they have otherwise than infer stages, by id and stage;
     ``padding`` is the mux's; ``draw`` is the definition's draw stage.
     """
 
@@ -41,6 +42,7 @@ class Draft:
     pads: dict[int, int]
     mux_size: tuple[int, int]
     sources: tuple[str, ...] = ()
+    source_infer: tuple[Mapping[str, SourceInfer], ...] = ()
     padding: bool = False
     tail: str = ""
     format: str = ""

@@ -8,8 +8,10 @@ from pipelines.definition.outputs import DisplayOutput, EventsOutput, FileOutput
 from pipelines.definition.problems import DefinitionError, Problem
 from pipelines.definition.runtime import Runtime
 from pipelines.definition.schema import definition_schema
+from pipelines.definition.source_infer import SourceInfer
 from pipelines.definition.sources import Reconnect, Source
 from pipelines.definition.stages import DrawStage, InferStage, NodeStage, OperateStage, Stage, TrackStage
+from pipelines.definition.swap import Swap
 
 __all__ = [
     "Catalog",
@@ -31,7 +33,9 @@ __all__ = [
     "RecordOutput",
     "Runtime",
     "Source",
+    "SourceInfer",
     "Stage",
+    "Swap",
     "TrackStage",
     "definition_from_mapping",
     "definition_schema",

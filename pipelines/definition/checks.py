@@ -9,15 +9,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pipelines.definition.catalog import Catalog, check_node
 from pipelines.definition.document import Document
 from pipelines.definition.infer_checks import check_infer_stages
-from pipelines.definition.outputs import SOURCE_FIELD, EventsOutput, FileOutput, Output
+from pipelines.definition.outputs import SOURCE_FIELD, EventsOutput, FileOutput, Output, RecordOutput
 from pipelines.definition.problems import KeyPath
 from pipelines.definition.sections import one_key_tag
+from pipelines.definition.source_checks import check_source_infer, model_files
 from pipelines.definition.sources import Source
-from pipelines.definition.stages import InferStage, NodeStage, Stage, TrackStage
+from pipelines.definition.stages import InferStage, NodeStage, Stage, TrackStage, can_be_named
 from pipelines.definition.validation import SURE, did_you_mean
 
 ONCE = ("track", "draw")
@@ -41,6 +43,9 @@ def check_parts(document: Document, parts: Parts, catalog: Catalog | None) -> No
     for index, stage in parts.stages.items():
         _check_stage(document, ("stages", index, stage.KEY), stage, catalog)
     check_infer_stages(document, parts.stages)
+    check_source_infer(document, parts.sources, parts.stages)
+    for path, model in model_files(parts.sources).items():
+        _check_file(document, path, model)
     _check_outputs(document, parts)
 
 
@@ -58,7 +63,7 @@ def _check_unique(document: Document, what: str, values: Sequence[tuple[KeyPath,
 
 
 def _check_stage_names(document: Document, stages: Mapping[int, Stage]) -> None:
-    named = {i: s for i, s in stages.items() if isinstance(s, InferStage | NodeStage)}
+    named: dict[int, Any] = {i: s for i, s in stages.items() if can_be_named(s)}
     _check_unique(document, "name", [(("stages", i, s.KEY, "name"), s.name) for i, s in named.items()])
     infer = {i: s for i, s in named.items() if isinstance(s, InferStage) and s.merge_with is None}
     ids = [(("stages", i, s.KEY, "unique_id"), s.unique_id) for i, s in infer.items()]
@@ -100,7 +105,7 @@ def _check_stage(document: Document, path: KeyPath, stage: Stage, catalog: Catal
 
 
 def _check_file(document: Document, key: KeyPath, file: object) -> None:
-    if not isinstance(file, Path):
+    if not isinstance(file, Path) or not document.look_for_files:
         return
     shown = document.shown(key)
     try:
@@ -126,12 +131,14 @@ def _check_outputs(document: Document, parts: Parts) -> None:
     inputs = {os.path.realpath(s.location): s.name for s in parts.sources.values() if s.kind == "file"}
     written: dict[str, KeyPath] = {}
     for index, output in parts.outputs.items():
-        if not isinstance(output, FileOutput | EventsOutput):
+        if not isinstance(output, FileOutput | EventsOutput | RecordOutput):
             continue
         path: KeyPath = ("outputs", index, output.KEY, "path")
         if isinstance(output, FileOutput):
             _check_layout(document, ("outputs", index, "file"), output, len(names))
-        targets = [output.path_for(name) for name in names] if isinstance(output, FileOutput) else [output.path]
+        elif isinstance(output, RecordOutput):
+            _check_recording(document, path, output, len(names))
+        targets = [output.path] if isinstance(output, EventsOutput) else [output.path_for(name) for name in names]
         for target in {str(t) if str(t) == "-" else os.path.realpath(t) for t in targets}:
             if target in inputs:
                 document.problem(path, f"would overwrite the source '{inputs[target]}'", "write to another path")
@@ -140,6 +147,13 @@ def _check_outputs(document: Document, parts: Parts) -> None:
                 where = f"in line {other}" if other is not None else "by another output"
                 document.problem(path, f"{document.shown(path)} is already written {where}", "write to another path")
             written.setdefault(target, path)
+
+
+def _check_recording(document: Document, path: KeyPath, output: RecordOutput, sources: int) -> None:
+    """MOT and COCO count the frames of one video; a folder of KITTI files has the source in their names."""
+    if output.format != "kitti" and sources > 1 and SOURCE_FIELD not in str(output.path):
+        hint = f"e.g. out/{SOURCE_FIELD}.{'txt' if output.format == 'mot' else 'json'}"
+        document.problem(path, f"one {output.format} file per source needs {SOURCE_FIELD} in its path", hint)
 
 
 def _check_layout(document: Document, path: KeyPath, output: FileOutput, sources: int) -> None:

@@ -25,6 +25,7 @@ from pipelines.definition.fields import (
 )
 from pipelines.definition.problems import redact_parameters
 from pipelines.definition.sections import Section, option
+from pipelines.definition.source_infer import SourceInfer
 
 
 def _check_uri(uri: str) -> str:
@@ -79,6 +80,9 @@ class Source(Section):
     )
     reconnect: Reconnect = option({}, title="Reconnect", description="How to connect to a lost live source again.")
     loop: Boolean = option(False, description="Start a file again at its end, for ever.")
+    infer: dict[Text, SourceInfer] = option(
+        {}, description="What infer stages do otherwise for this source, by the stage's name."
+    )
 
     _location: str = PrivateAttr("")
 

@@ -13,23 +13,30 @@ from pydantic_core import ErrorDetails
 from pipelines.definition.definition import Definition
 from pipelines.definition.document import Document
 from pipelines.definition.mux import Mux
-from pipelines.definition.outputs import DisplayOutput, EventsOutput, FileOutput, NullOutput
+from pipelines.definition.outputs import DisplayOutput, EventsOutput, FileOutput, NullOutput, RecordOutput
 from pipelines.definition.problems import KeyPath
 from pipelines.definition.runtime import Runtime
 from pipelines.definition.scalars import Scalar, resolve
 from pipelines.definition.sections import OneKey, Section
+from pipelines.definition.source_infer import SourceInfer
 from pipelines.definition.sources import Reconnect, Source
 from pipelines.definition.stages import STAGE_MODELS
 from pipelines.definition.stages.operate_on import OperateOn
+from pipelines.definition.swap import Swap
 
 _ITEMS: dict[str, tuple[type[OneKey], ...]] = {
     "stages": STAGE_MODELS,
-    "outputs": (FileOutput, EventsOutput, DisplayOutput, NullOutput),
+    "outputs": (FileOutput, EventsOutput, RecordOutput, DisplayOutput, NullOutput),
 }
+ANY = "*"
+"""Part of a section's path that the user names."""
+
 _SECTIONS: dict[tuple[str, ...], type[Section]] = {
     (): Definition,
     ("sources",): Source,
     ("sources", "reconnect"): Reconnect,
+    ("sources", "infer", ANY): SourceInfer,
+    ("stages", "infer", "swap"): Swap,
     ("stages", "infer", "operate_on"): OperateOn,
     ("mux",): Mux,
     ("runtime",): Runtime,
@@ -161,8 +168,8 @@ def did_you_mean(word: str, known: Collection[str], cutoff: float = LIKELY) -> s
 def suggest_key(key: str, path: KeyPath) -> str:
     """What to write instead of an unknown key: a similar one, the section it belongs to, or the list of keys."""
     section = tuple(part for part in path if isinstance(part, str))
-    known = KEYS.get(section, ())
-    homes = [".".join(home) for home, keys in KEYS.items() if key in keys and home]
+    known = KEYS.get(section) or KEYS.get((*section[:-1], ANY), ())
+    homes = [".".join(home) for home, keys in KEYS.items() if key in keys and home and ANY not in home]
     if hint := did_you_mean(key, known, SURE):
         return hint
     if homes:

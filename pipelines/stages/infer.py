@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from pipelines.definition import InferStage
+from elements.inference.source_options import SourceOptions, source_options_text
+from elements.inference.swap.options import SwapOptions
+from pipelines.definition import InferStage, SourceInfer, Swap
 from pipelines.definition.stages.operate_on import OperateOn
 from pipelines.draft import Draft, Facts
 from pipelines.graph import PropertyValue
@@ -16,7 +19,9 @@ def add_infer(draft: Draft, stage: InferStage, origin: str, facts: Facts) -> Non
     """Add pyinfer to the chain."""
     draft.add_queue(f"{stage.name}-queue", origin)
     draft.convert(FORMATS, f"{stage.name}-convert", origin)
-    properties = _properties(stage)
+    properties = infer_properties(stage)
+    if others := _source_options(draft, stage):
+        properties["source-options"] = others
     properties["source-names"] = json.dumps(draft.sources, ensure_ascii=False)
     if stage.operate_on is not None:
         properties["operate-on"] = _operate_on(draft, stage.operate_on)
@@ -40,7 +45,31 @@ def _operate_on(draft: Draft, on: OperateOn) -> str:
     return json.dumps(given if tracked else {**given, "tracked": False}, ensure_ascii=False)
 
 
-def _properties(stage: InferStage) -> dict[str, PropertyValue]:
+def _source_options(draft: Draft, stage: InferStage) -> str:
+    """pyinfer's ``source-options``; empty if every source has what the stage says."""
+    options = {i: source_options(own[str(stage.name)]) for i, own in enumerate(draft.source_infer) if stage.name in own}
+    text = source_options_text(options)
+    return "" if text == "{}" else text
+
+
+def source_options(declared: SourceInfer) -> SourceOptions:
+    """What a source has otherwise, as the element takes it."""
+    return SourceOptions(
+        confidence=declared.confidence,
+        classes=declared.classes,
+        interval=declared.interval,
+        region=declared.region,
+        model=None if declared.model is None else str(declared.model),
+    )
+
+
+def swap_options(declared: Swap) -> dict[str, Any]:
+    """The swap section as the element takes it, without what is its default."""
+    values = {**declared.model_dump(), "max_latency": declared.max_latency or 0.0}
+    return {key: value for key, value in values.items() if value != getattr(SwapOptions(), key)}
+
+
+def infer_properties(stage: InferStage) -> dict[str, PropertyValue]:
     """pyinfer's properties: what the stage declares; what it leaves to the model is left unset."""
     declared: dict[str, PropertyValue | None] = {
         "model-path": str(stage.model),
@@ -54,6 +83,8 @@ def _properties(stage: InferStage) -> dict[str, PropertyValue]:
         "device": stage.device,
         "unique-id": stage.unique_id,
         "on-error": stage.on_error,
+        "reload": None if stage.reload == "off" else stage.reload,
+        "swap-options": json.dumps(swap) if (swap := swap_options(stage.swap)) else None,
         "params": _params(stage),
         "postprocess": stage.postprocess,
         "class-offset": stage.class_offset or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,30 @@ def test_what_a_camera_is_waited_for():
     assert not ours.keys() & real.keys()
     stand_in = build_graph(d, Facts((None,), stand_ins=frozenset({"nvurisrcbin"}))).nodes["source-0"].properties
     assert (deepstreams | ours).items() <= stand_in.items()
+
+
+def test_what_sources_have_otherwise_goes_by_id_and_stage():
+    own = {
+        "infer": {"confidence": 0.6, "region": [0, 0.5, 1, 1]},
+        "plates": {"model": "night.onnx", "classes": ["car"]},
+    }
+    stages = [{"infer": {"model": "m.onnx"}}, {"infer": {"model": "p.onnx", "name": "plates"}}]
+    nodes = build_graph(
+        definition(sources=["a.mp4", {"uri": "b.mp4", "infer": own}], stages=stages), Facts(((64, 48), (64, 48)))
+    ).nodes
+    region = [[0, 0.5], [1, 0.5], [1, 1], [0, 1]]
+    assert json.loads(nodes["infer"].properties["source-options"]) == {"1": {"confidence": 0.6, "region": region}}
+    plates = {"1": {"classes": ["car"], "model": str(BASE / "night.onnx")}}
+    assert json.loads(nodes["plates"].properties["source-options"]) == plates
+    assert "source-options" not in build_graph(definition(stages=stages), Facts(((64, 48),))).nodes["infer"].properties
+
+
+def test_how_a_new_model_proves_itself():
+    swap = {"shadow": 8, "keep": "1m", "max_latency": "40ms"}
+    stages = [{"infer": {"model": "m.onnx", "swap": swap, "reload": "watch"}}]
+    properties = build_graph(definition(stages=stages), Facts(((64, 48),))).nodes["infer"].properties
+    assert json.loads(properties["swap-options"]) == {"shadow": 8, "keep": 60.0, "max_latency": 0.04}
+    assert properties["reload"] == "watch"
 
 
 @pytest.mark.parametrize(

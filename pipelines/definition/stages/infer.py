@@ -21,6 +21,7 @@ from pipelines.definition.stages.types import (
     StageName,
     UniqueId,
 )
+from pipelines.definition.swap import Swap
 
 
 class InferStage(OneKey):
@@ -80,3 +81,7 @@ class InferStage(OneKey):
     on_error: Literal["stop", "skip"] = option(
         "stop", description="When the model fails on a frame: stop the run, or skip the frame and count it."
     )
+    reload: Literal["off", "watch"] = option(
+        "off", description="watch: a model file that changes is loaded again while the pipeline runs."
+    )
+    swap: Swap = option({}, title="Swap", description="How another model takes over while the pipeline runs.")
