@@ -36,6 +36,7 @@ def summarise(plan: Plan, runner: Runner) -> dict[str, Any]:
                 "frames": count.frames,
                 "expected_frames": status.expected_frames,
                 "frames_dropped": runner.dropped(source_id),
+                "frames_failed": runner.failed(source_id),
                 "objects": count.objects,
                 "tracks": count.tracks,
                 "fps": round(count.rate(), 2),

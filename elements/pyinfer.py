@@ -68,6 +68,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         self.live = LiveChanges(self, self.values, self.user_set)
         self._session: Session | None = None
         self._overlap: Overlap[_OnItsWay] | None = None
+        self.failed_by_source: dict[int, int] = {}  # frames that were skipped, by source id
         self._left_to_skip: dict[int, int] = {}  # by source id
         self._api: Any = None
 
@@ -77,6 +78,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
     def do_start(self) -> bool:
         self._left_to_skip.clear()
         self.values.update(dict.fromkeys(_COUNTERS, 0))
+        self.failed_by_source = {}
         self._api = _pyservicemaker()
         try:
             options = resolve_options(self.values, self.user_set)
@@ -208,8 +210,9 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         except InferenceError as error:
             raise ElementError(str(error)) from error.__cause__
         finally:
-            counts = (session.frames_inferred, session.frames_failed, session.nan_count)
+            counts = (session.frames_inferred, session.failed_by_source.total(), session.nan_count)
             self.values.update(zip(_COUNTERS, counts, strict=True))
+            self.failed_by_source = dict(session.failed_by_source)
 
     def _write(self, buffer: Gst.Buffer, work: FrameWork | ObjectWork, found: list[Result]) -> None:
         self._work.write(buffer, work, found)  # type: ignore[arg-type]  # its own plan comes back

@@ -95,15 +95,21 @@ class Runner:
             return 0
         return int(element.get_property("frames-dropped"))
 
+    def failed(self, source_id: int) -> int:
+        """Frames of a source that an inference stage skipped because its model failed; summed over the stages."""
+        return sum(element.failed_by_source.get(source_id, 0) for element in self._inference_elements().values())
+
     def inference_counts(self) -> dict[str, dict[str, int]]:
         """Counters of each inference element, by stage name."""
-        names = [node.name for node in self.assembly.graph.nodes.values() if node.factory == "pyinfer"]
-        elements = {name: self._element(name) for name in names}
         return {
             name: {counter: int(element.get_property(counter)) for counter in INFERENCE_COUNTERS}
-            for name, element in elements.items()
-            if element is not None
+            for name, element in self._inference_elements().items()
         }
+
+    def _inference_elements(self) -> dict[str, Any]:
+        names = [node.name for node in self.assembly.graph.nodes.values() if node.factory == "pyinfer"]
+        found = {name: self._element(name) for name in names}
+        return {name: element for name, element in found.items() if element is not None}
 
     def _element(self, name: str) -> Any:
         return self.assembly.gst.get_by_name(name) if self.assembly.gst is not None else None

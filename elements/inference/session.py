@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,7 +76,7 @@ class Session:
 
     Attributes:
         frames_inferred: frames that a model could do.
-        frames_failed: frames that were skipped.
+        failed_by_source: frames that were skipped, by source id.
         nan_count: rows of output that were left out as they are not finite numbers.
     """
 
@@ -89,7 +90,7 @@ class Session:
         notify: Callable[[SwapStatus], None] = lambda status: None,
     ) -> None:
         self.frames_inferred = 0
-        self.frames_failed = 0
+        self.failed_by_source: Counter[int] = Counter()
         self.nan_count = 0
         self._config, self._on_error, self._report = config, on_error, report
         self._thresholds = {"confidence": config.confidence, "iou": config.iou}
@@ -357,10 +358,10 @@ class Session:
             raise InferenceError(_text_of(frames, failure)) from _culprit(failure)
         if len(frames) > 1:  # find out which ones fail, so that only those are lost
             return [done for frame in frames for done in self.collect(Pending(self._assign([frame])))]
-        if not self.frames_failed and self._report is not None:
+        if not self.failed_by_source and self._report is not None:
             text = f"{_text_of(frames, failure)}: this frame is skipped, as others will be"
             self._report(text, _culprit(failure))
-        self.frames_failed += 1
+        self.failed_by_source[frames[0].source_id] += 1
         return []
 
 

@@ -86,6 +86,7 @@ def test_failing_frames_are_skipped_and_counted(tmp_path, clips, fails_on_blue):
     assert result.code == 0, result.stderr
     counts = result.summary["inference"]["infer"]
     assert counts == {"frames-inferred": 2 * FRAMES - 3, "frames-failed": 3, "nan-count": 0}
+    assert [result.source(name)["frames_failed"] for name in ("red", "blue")] == [0, 3]
     assert result.stderr.count(f"source 'blue', frame {BLUE_FROM}: ") == 1  # and only the first failure is told
     assert result.stderr.count("Traceback") == 1
     assert f"the model failed on 3 of {2 * FRAMES} frames" in result.stderr.strip().splitlines()[-1]

@@ -1,6 +1,7 @@
 """nvstreammux: every frame of every source once and in order, metadata, ends, errors, life cycle."""
 
 import gc
+import logging
 import time
 
 import pytest
@@ -270,3 +271,12 @@ def test_properties_have_nvidias_defaults() -> None:
     assert mux.props.interpolation_method == 1  # Bilinear
     assert mux.props.frame_duration == 2**64 - 1
     assert isinstance(mux, NvStreamMux)
+
+
+def test_properties_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "gstorch")
+    properties = "batch-size=1 batched-push-timeout=99000 sync-inputs=1 max-latency=9"
+    run(f"{source(2, 'm.sink_0')} {MUX} {properties} ! fakesink name=out")
+    assert [m for m in caplog.messages if "no effect here" in m] == [
+        "m (nvstreammux): no effect here: sync-inputs, max-latency"
+    ]
