@@ -32,7 +32,7 @@ class NewError(Exception):
 
 @new.callback()
 def _group() -> None:
-    """Write a small working example of an element, model … of your own, with its test."""
+    """Write a small working example of an element, model or operator of your own, with its test."""
 
 
 @new.command("element")
@@ -50,6 +50,12 @@ def element(
 def model(name: Name, path: Annotated[Path, typer.Option("--path", help="Folder to write to.")] = Path()) -> None:
     """A model class in Python: its file, a test that passes, and a definition that runs it."""
     _new("model", name, path)
+
+
+@new.command("operator")
+def operator(name: Name, path: Annotated[Path, typer.Option("--path", help="Folder to write to.")] = Path()) -> None:
+    """A metadata operator in Python: its file, a test that passes, and a definition that uses it."""
+    _new("operator", name, path)
 
 
 def _new(kind: str, name: str, folder: Path) -> None:

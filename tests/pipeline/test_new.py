@@ -18,10 +18,10 @@ FRAMES = 8
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """With an element ``brightness``, a model ``spots`` and a clip."""
+    """With an element ``brightness``, a model ``spots``, an operator ``crowd`` and a clip."""
     path = tmp_path_factory.mktemp("new")
     make_clip(path / "video.mp4", 160, 120, FRAMES)
-    for kind, name in (("element", "brightness"), ("model", "spots")):
+    for kind, name in (("element", "brightness"), ("model", "spots"), ("operator", "crowd")):
         result = new(kind, name, cwd=path)
         assert result.code == 0, result.stderr
     return path
@@ -35,7 +35,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> Result:
     return gstorch("run", *arguments, "--json", cwd=folder, env={"PYTHONPATH": str(ROOT)} | environment)
 
 
-@pytest.mark.parametrize("test", ["elements/test_brightness.py", "test_spots.py"])
+@pytest.mark.parametrize("test", ["elements/test_brightness.py", "test_spots.py", "test_crowd.py"])
 def test_the_test_passes_as_it_is(folder, test):
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
@@ -122,12 +122,18 @@ def test_the_definition_of_a_model_runs(folder):
     assert (folder / "out" / "spots.mp4").stat().st_size > 1000
 
 
+def test_the_definition_of_an_operator_runs_with_a_model_put_in(folder):
+    result = run(folder, "crowd.yaml", "--set", "stages.infer.model=spots:Spots")
+    assert result.code == 0, result.stderr
+    assert result.summary["operators"]["operate"] == {"frames": FRAMES, "failed": 0, "dropped": 0}
+
+
 # --- refused ----------------------------------------------------------------------------------------------------------
 
 
 def test_nothing_is_ever_replaced(folder):
     files = {file: file.read_bytes() for file in folder.rglob("*.py")}
-    for kind, name in (("element", "brightness"), ("model", "spots")):
+    for kind, name in (("element", "brightness"), ("model", "spots"), ("operator", "crowd")):
         result = new(kind, name, cwd=folder)
         assert result.code == 1
         assert "exists already; choose another name or --path, or remove it" in result.stderr
