@@ -7,6 +7,8 @@ import pytest
 
 from elements.inference.decoders import Decoder, Sample, choose_decoder
 from elements.inference.errors import ModelError
+from elements.inference.finish import finish
+from elements.inference.letterbox import place
 
 SIZE = (96, 96)  # 144 + 36 + 9 = 189 cells of strides 8, 16, 32
 
@@ -36,6 +38,72 @@ def sample(*shape, labels=None, ultralytics=False, largest=60.0):
 )
 def test_layout_is_told(given, layout):
     assert choose_decoder(given).layout == layout
+
+
+QUERIES = np.random.default_rng(0).random((1, 300, 84)).astype(np.float32)
+FINISHED = np.concatenate([QUERIES[..., :5], np.floor(QUERIES[..., 5:6] * 80)], axis=2)
+LOGITS = QUERIES[..., :5] * 12 - 6
+SOFTMAX = np.tile(np.array([[[0.9, 0.1]]], np.float32), (1, 300, 1))
+BOXES, CLASSES, SCORES = QUERIES[..., :4], np.ones((1, 300), np.float32), QUERIES[..., 0]
+PROTOTYPES, MASKS = np.zeros((1, 32, 24, 24), np.float32), np.zeros((1, 300, 24, 24), np.float32)
+
+
+def rows(*shape, **columns):
+    """Pixels in the box columns, scores of 0.5, and other values where told."""
+    output = np.full(shape, 0.5, np.float32)
+    output[..., :4] = 40
+    for start, value in columns.items():
+        output[..., int(start[1:]) :] = value
+    return output
+
+
+@pytest.mark.parametrize(
+    ("outputs", "told", "layout", "task"),
+    [
+        ({"a": rows(1, 189, 39).swapaxes(1, 2), "b": PROTOTYPES}, {}, "yolov8", "segment"),
+        ({"a": rows(1, 567, 40), "b": PROTOTYPES}, {}, "yolov5", "segment"),
+        ({"a": rows(1, 300, 38, _5=1.0), "b": PROTOTYPES}, {}, "end2end", "segment"),
+        ({"a": rows(1, 189, 8).swapaxes(1, 2)}, {"task": "obb"}, "yolov8", "obb"),
+        ({"a": rows(1, 189, 8, _7=-0.7).swapaxes(1, 2)}, {"label_count": 3}, "yolov8", "obb"),
+        ({"a": rows(1, 189, 8).swapaxes(1, 2)}, {"label_count": 3}, "yolov8", "detect"),  # refused later: 4 classes
+        ({"a": rows(1, 189, 56, _5=40.0).swapaxes(1, 2)}, {"label_count": 1}, "yolov8", "pose"),
+        ({"a": rows(1, 189, 56).swapaxes(1, 2)}, {"task": "pose"}, "yolov8", "pose"),
+        ({"a": rows(1, 189, 39).swapaxes(1, 2)}, {"task": "pose", "keypoints": (17, 2)}, "yolov8", "pose"),
+        ({"a": rows(1, 300, 57, _5=1.0)}, {}, "end2end", "pose"),
+        ({"a": rows(1, 300, 7, _5=1.0)}, {}, "end2end", "obb"),
+        ({"a": QUERIES}, {}, "rtdetr", "detect"),
+        ({"a": FINISHED}, {}, "rtdetr-end2end", "detect"),
+        ({"dets": BOXES, "labels": LOGITS}, {}, "rfdetr", "detect"),
+        ({"dets": BOXES, "labels": LOGITS, "masks": MASKS}, {}, "rfdetr", "segment"),
+        ({"labels": CLASSES, "boxes": BOXES, "scores": SCORES}, {}, "separate", "detect"),
+        (
+            {"detection_classes": CLASSES, "detection_boxes": BOXES, "detection_scores": SCORES},
+            {},
+            "tf-detection",
+            "detect",
+        ),
+        ({"scores": SOFTMAX, "boxes": BOXES}, {}, "ssd", "detect"),
+        ({"a": rows(1, 189, 112)}, {}, "nanodet", "detect"),
+        ({"a": np.zeros((1, 85, 6, 6), np.float32)}, {}, "fastestdet", "detect"),
+        ({"a": SOFTMAX[:, 0]}, {}, "classify", "classify"),
+        ({"a": np.ones((1, 512, 1, 1), np.float32)}, {"task": "embed"}, "embed", "embed"),
+    ],
+)
+def test_layout_and_task_are_told(outputs, told, layout, task):
+    decoder = choose_decoder(Sample(outputs, SIZE, **told))
+    assert (decoder.layout, decoder.task) == (layout, task)
+
+
+def test_a_vector_may_be_two_things():
+    with pytest.raises(ModelError, match=r"classify \(classify, 512 classes\) or embed \(embed\).* declare 'task'"):
+        choose_decoder(Sample({"output": np.ones((1, 512), np.float32)}, SIZE))
+
+
+def test_a_further_output_must_be_explained():
+    outputs = {"output": np.zeros((1, 7, 189), np.float32), "features": np.zeros((1, 9), np.float32)}
+    with pytest.raises(ModelError, match=r"output \(1, 7, 189\); features \(1, 9\).*declare it with 'layout'"):
+        choose_decoder(Sample(outputs, SIZE))
+    assert choose_decoder(Sample(outputs, SIZE), "yolov8").reading.outputs == ("output",)
 
 
 def test_two_readings_are_refused_by_name():
@@ -134,3 +202,38 @@ def test_infinite_score():
     output[3, 5] = np.inf
     found = decoded("yolov8", output.T)
     assert (len(found.scores), found.invalid) == (0, 1)
+
+
+def test_categories_of_coco_get_the_numbers_of_its_names():
+    """RF-DETR as trained on COCO has 91 columns: 1 is the person, 90 the toothbrush, 12 nothing."""
+    logits = np.full((3, 91), -9, np.float32)
+    logits[0, 1] = logits[1, 90] = logits[2, 12] = 9
+    outputs = {"dets": np.full((1, 3, 4), 0.5, np.float32), "labels": logits[None]}
+    decoder = choose_decoder(Sample(outputs, SIZE))
+    assert decoder.reading.classes == 80
+    found = decoder.decode([outputs["dets"][0], logits], SIZE, 0.5)
+    assert found.class_ids.tolist() == [0, 79]
+    assert found.boxes.tolist() == [[24, 24, 72, 72]] * 2
+
+
+def test_key_points_without_scores():
+    output = np.zeros((189, 9), np.float32)
+    output[4] = [20, 30, 10, 6, 0.9, 15, 27, 25, 33]
+    decoder = choose_decoder(
+        Sample({"output": output[None]}, SIZE, 1, task="pose", keypoints=(2, 2)), "yolov8-transposed"
+    )
+    found = decoder.decode([output], SIZE, 0.5)
+    detections = finish(found, [output], decoder, SIZE, place((192, 192), SIZE, "center"), 0.5)
+    assert detections.keypoints.tolist() == [[[30, 54, 1], [50, 66, 1]]]
+
+
+@pytest.mark.parametrize("column", [7, 8], ids=["first", "second"])
+def test_what_a_task_adds_must_be_numbers(column):
+    output = np.zeros((189, 9), np.float32)
+    output[3:5] = [20, 30, 10, 6, 0.9, 0.1, 0.2, 1, 1]
+    output[3, column] = np.nan
+    outputs = {"output": output[None], "prototypes": np.zeros((1, 2, 24, 24), np.float32)}
+    decoder = choose_decoder(Sample(outputs, SIZE, 3), "yolov8-transposed")
+    assert decoder.task == "segment"
+    found = decoder.decode([output, outputs["prototypes"][0]], SIZE, 0.5)
+    assert (len(found.scores), found.invalid) == (1, 1)

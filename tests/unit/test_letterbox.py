@@ -18,6 +18,8 @@ SIZES = [(1920, 1080), (720, 1280), (998, 483), (641, 359)]
         ((720, 1280), "center", (140, 0, 360, 640)),
         ((641, 359), "center", (0, 141, 640, 358)),
         ((100, 50), "stretch", (0, 0, 640, 640)),
+        ((1920, 1080), "crop", (-248, 0, 1137, 640)),
+        ((720, 1280), "crop", (0, -248, 640, 1137)),
         ((5000, 2), "top-left", (0, 0, 640, 1)),
     ],
 )
@@ -43,6 +45,7 @@ def test_inverse_is_exact(source, mode):
         ((500, 500), "center", (416, 416)),
         ((4000, 10), "center", (416, 32)),
         ((1920, 1080), "stretch", (416, 416)),
+        ((1920, 1080), "crop", (416, 416)),
     ],
 )
 def test_smallest_input(source, mode, expected):
@@ -97,3 +100,36 @@ def test_padding_stays_when_sources_take_turns():
     for frame in (wide, tall, wide):
         preprocessor.fill(frame, tensor[0], (8, 8))
     assert tensor[0, 0, :, 0] == pytest.approx([0.2, 0.2, 1, 1, 1, 1, 0.2, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("scale", "white", "black"),
+    [
+        ("0-1", (1, 1, 1), (0, 0, 0)),
+        ("0-255", (255, 255, 255), (0, 0, 0)),
+        ("-1-1", (1, 1, 1), (-1, -1, -1)),
+        ("imagenet", (2.2489, 2.4286, 2.6400), (-2.1179, -2.0357, -1.8044)),
+    ],
+)
+@pytest.mark.parametrize("color", ["rgb", "bgr"])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_value_range(scale, white, black, color, channels_last):
+    preprocessor = Preprocessor(
+        InputSpec("image", np.dtype(np.float32), channels_last, 1, (4, 4)), Preprocess("stretch", color, scale)
+    )
+    for level, expected in ((255, white), (0, black)):
+        slot = preprocessor.tensor(1, (4, 4))[0]
+        preprocessor.fill(ArrayFrame(np.full((4, 4, 3), level, np.uint8)), slot, (4, 4))
+        pixel = slot[1, 1] if channels_last else slot[:, 1, 1]
+        np.testing.assert_allclose(pixel, expected[::-1] if color == "bgr" else expected, atol=1e-4)
+
+
+def test_what_is_over_is_cut_off_on_both_sides():
+    stripes = np.zeros((2, 8, 3), np.uint8)
+    stripes[:, 3:5] = 255  # the middle two of eight columns
+    preprocessor = Preprocessor(
+        InputSpec("image", np.dtype(np.uint8), True, 1, (2, 2)), Preprocess("crop", scale="0-255")
+    )
+    slot = preprocessor.tensor(1, (2, 2))[0]
+    preprocessor.fill(ArrayFrame(stripes), slot, (2, 2))
+    assert slot.tolist() == [[[255] * 3] * 2] * 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from elements.inference.nms import nms
+from elements.inference.nms import nms, probabilistic_iou, rotated_nms
 
 
 def naive(boxes, scores, class_ids, iou):
@@ -45,3 +45,48 @@ def test_other_class_stays():
 def test_nothing_to_compare(count):
     boxes = np.ones((count, 4), np.float32)
     assert nms(boxes, np.ones(count, np.float32), np.zeros(count, np.int64), 0.5).tolist() == list(range(count))
+
+
+def boxes_at(*centers, width=40.0, height=10.0):
+    center, half = np.array(centers, np.float32), np.array([width, height], np.float32) / 2
+    return np.concatenate([center - half, center + half], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("shift", "turn", "expected"),
+    [
+        ((0, 0), 0, 1),
+        ((0, 0), np.pi, 1),
+        # Variances 400/3 and 25/3. One width apart: B = 1600 / (4 * 800/3) = 1.5, overlap 1 - sqrt(1 - exp(-1.5)).
+        ((40, 0), 0, 1 - (1 - np.exp(-1.5)) ** 0.5),
+        # A quarter turn: exp(-B) = sqrt(400/3 * 25/3) / ((400/3 + 25/3) / 2).
+        ((0, 0), np.pi / 2, 1 - (1 - (10000 / 9) ** 0.5 / (425 / 6)) ** 0.5),
+    ],
+)
+def test_probabilistic_iou(shift, turn, expected):
+    one, other = boxes_at((100, 100)), boxes_at((100 + shift[0], 100 + shift[1]))
+    got = probabilistic_iou(one[0], 0.0, other, np.array([turn], np.float32))
+    assert got[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_probabilistic_iou_does_not_change_with_the_direction_of_both():
+    for angle in (0.0, 0.4, 1.3, -2.0):
+        along = 12 * np.array([np.cos(angle), np.sin(angle)])
+        one, other = boxes_at((50, 50)), boxes_at((50 + along[0], 50 + along[1]))
+        got = probabilistic_iou(one[0], angle, other, np.array([angle], np.float32))
+        assert got[0] == pytest.approx(1 - (1 - np.exp(-(12**2) / (8 * 400 / 3))) ** 0.5, abs=1e-5)
+
+
+def test_rotated_boxes_are_suppressed_by_their_own_outline():
+    """A cross stays, what lies on top of each other goes, another class stays."""
+    boxes = boxes_at((100, 100), (100, 100), (102, 100), (100, 100))
+    angles = np.array([0, np.pi / 2, 0.05, 0], np.float32)
+    scores, classes = np.array([0.8, 0.9, 0.7, 0.6], np.float32), np.array([0, 0, 0, 1])
+    assert rotated_nms(boxes, angles, scores, classes, 0.45).tolist() == [1, 0, 3]
+    assert rotated_nms(boxes[:0], angles[:0], scores[:0], classes[:0], 0.45).tolist() == []
+
+
+def test_boxes_without_area_are_no_error():
+    flat = np.array([[5, 5, 5, 5], [5, 5, 5, 5]], np.float32)
+    kept = rotated_nms(flat, np.zeros(2, np.float32), np.array([0.5, 0.4]), np.zeros(2, np.int64), 0.5)
+    assert kept.tolist() == [0]

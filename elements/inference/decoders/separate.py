@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from elements.inference.decoders.base import Arrays, Candidates, Decoder
-from elements.inference.decoders.sample import CONFIRMED, NO_FIT, Reading, Sample
+from elements.inference.decoders.sample import CONFIRMED, FITS, NO_FIT, Reading, Sample
 from elements.inference.letterbox import Size
 from elements.inference.preprocess import Preprocess
 from elements.inference.tasks import Task
@@ -47,7 +47,7 @@ class Separate(Decoder):
         classes = [name for name in rows if "label" in name.lower() or "class" in name.lower()]
         if len(scores) != 1 or len(classes) != 1:
             return None
-        return Reading(task, (boxes, classes[0], scores[0]), None)
+        return Reading(task, (boxes, classes[0], scores[0]), None, 0, FITS)
 
     def boxes_of(self, outputs: Arrays) -> FloatArray:
         return outputs[0]
