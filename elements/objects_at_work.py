@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,14 @@ import numpy as np
 
 from elements.base import ElementError
 from elements.frames import BatchFrame
-from elements.inference.cascade import Answer, Cascade, OperateOn, Plan, Target
+from elements.inference.cascade import CACHED_TASKS, Answer, Cascade, OperateOn, Plan, Target
 from elements.inference.frame import Frame
 from elements.inference.result import Result
 from elements.metadata.edit import find_editor
 from elements.metadata.stamp import stamp_model
 from elements.metadata.writer import UNTRACKED_OBJECT_ID, annotate, write_detections
+
+log = logging.getLogger("gstorch.pyinfer")
 
 ANNOTATIONS = ("classify", "embed", "pose")
 
@@ -67,6 +70,8 @@ class ObjectsAtWork:
         self._options, self._said, self._api, self._names = options, said, api, names
         self._cascade = Cascade(options, said.task)
         self._checked = False
+        if said.task in CACHED_TASKS and not options.tracked:
+            log.info("%s: no tracker comes before it, so it looks at every object of every frame", said.name)
 
     def plan(self, buffer: Any, frames: Sequence[BatchFrame], due: Collection[int]) -> ObjectWork:
         """Which objects of a batch the model is given, and which have an answer already.
@@ -93,7 +98,7 @@ class ObjectsAtWork:
 
     def write(self, buffer: Any, work: ObjectWork, found: Sequence[Result]) -> None:
         """Take the model's answers and write what is known of every object into the batch."""
-        work.plan.fill(found)
+        self._cascade.fill(work.plan, found)
         version = found[-1].version if found else ""
         batch_meta = self._api.Buffer(buffer).batch_meta
         for frame_meta in batch_meta.frame_items:

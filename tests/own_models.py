@@ -124,6 +124,85 @@ class Mutates(Good):
         return answer
 
 
+class Misbehaves(Good):
+    """Does on frame 4 what its subclass does."""
+
+    def infer(self, frames):
+        answer = super().infer(frames)
+        if any(frame.frame_number == 4 for frame in frames):
+            self.misbehave(frames, answer[0])
+        return answer
+
+    def misbehave(self, frames, found):
+        raise NotImplementedError
+
+
+class Recurses(Misbehaves):
+    def misbehave(self, frames, found):
+        self.misbehave(frames, found)
+
+
+class LacksMemory(Misbehaves):
+    def misbehave(self, frames, found):
+        np.empty((1 << 50,), np.uint8)
+
+
+class Interrupts(Misbehaves):
+    def misbehave(self, frames, found):
+        raise KeyboardInterrupt("not by the user")
+
+
+class PaintsOver(Misbehaves):
+    def misbehave(self, frames, found):
+        frames[0].array[:] = 0
+
+
+class ScoresInColumns(Misbehaves):
+    def misbehave(self, frames, found):
+        found.scores = found.scores[:, None]
+
+
+class BoxesOfThree(Misbehaves):
+    def misbehave(self, frames, found):
+        found.boxes = found.boxes[:, :3]
+
+
+class TextAsScores(Misbehaves):
+    def misbehave(self, frames, found):
+        found.scores = np.array(["high"])
+
+
+class PointsWithoutScores(Misbehaves):
+    def misbehave(self, frames, found):
+        found.keypoints = np.zeros((1, 5, 2), np.float32)
+
+
+class TooManyRows(Misbehaves):
+    def misbehave(self, frames, found):
+        found.scores = np.ones(2, np.float32)
+
+
+class Remembers(Good):
+    """Its class number counts the source's frames; its label is the source's name, if the frame tells all it should."""
+
+    def load(self):
+        self.seen = []
+
+    @property
+    def names(self):
+        return tuple(self.seen)
+
+    def infer(self, frames):
+        return [self.count(frame) for frame in frames]
+
+    def count(self, frame):
+        frame.state["frames"] = frame.state.get("frames", -1) + 1
+        complete = frame.time_utc is not None and frame.array.shape == (frame.height, frame.width, 3)
+        name = f"{frame.source} {frame.state['frames']} {frame.stream_time_s:.2f}" if complete else "incomplete"
+        self.seen.append(name)
+        return Detections(np.array([BOX]), np.array([0.9]), np.array([len(self.seen) - 1]))
+
+
 class FailsToLoad(Good):
     def load(self):
         raise RuntimeError("weights are bad")

@@ -104,12 +104,14 @@ class Answer:
         crop: what the model is given.
         found: its answer, in pixels of ``crop``; ``None`` while it is at work.
         names: the model's class names by number.
+        version: of the model.
         failed: it had none.
     """
 
     crop: CropFrame
     found: Detections | None = None
     names: Sequence[str] = ()
+    version: str = ""
     failed: bool = False
 
 
@@ -133,7 +135,7 @@ class Plan:
             result = by_crop.get(id(answer.crop))
             answer.failed = result is None
             if result is not None:
-                answer.found, answer.names = result.detections, result.names
+                answer.found, answer.names, answer.version = result.detections, result.names, result.version
 
 
 @dataclass(slots=True)
@@ -149,6 +151,7 @@ class Cascade:
     """Decides which objects of a batch the model is given.
 
     Objects that have a track id are asked about once, and again after ``refresh``; meanwhile their answer is repeated.
+    When another model takes over, tracks are looked at again from its first answer on.
     An answer without a row (below the confidence) is no answer: the track is asked about again on its next frame. Where
     ``max_objects`` or ``rate`` leave no room for all, tracks without an answer come first, then the largest objects.
 
@@ -160,6 +163,7 @@ class Cascade:
     def __init__(self, options: OperateOn, task: str) -> None:
         self.options = options
         self._keeps = options.tracked and task in CACHED_TASKS
+        self._versions: dict[int, str] = {}  # of the model that answered last, by source id
         self._entries: OrderedDict[tuple[int, int], _Entry] = OrderedDict()  # (source id, track id), last seen last
         self._allowance: dict[
             int, tuple[float, float]
@@ -180,16 +184,21 @@ class Cascade:
             plan.known.append(self._plan_frame(plan, frame, targets, place not in resting))
         return plan
 
+    def fill(self, plan: Plan, found: Sequence[Result]) -> None:
+        """Take the model's answers for a plan; plans are filled in order."""
+        plan.fill(found)
+        for result in found:
+            self._versions[result.frame.source_id] = result.version
+
     def forget(self, source_id: int) -> None:
         """Drop what is kept of a source, which has ended or starts anew."""
         for key in [key for key in self._entries if key[0] == source_id]:
             del self._entries[key]
         self._allowance.pop(source_id, None)
+        self._versions.pop(source_id, None)
         self._times.pop(source_id, None)
 
-    def _plan_frame(
-        self, plan: Plan, frame: Frame, targets: Sequence[Target], looks: bool
-    ) -> list[tuple[int, Answer]]:
+    def _plan_frame(self, plan: Plan, frame: Frame, targets: Sequence[Target], looks: bool) -> list[tuple[int, Answer]]:
         source, now = frame.source_id, frame.pts / 1e9
         if now < self._times.get(source, now):
             self.forget(source)
@@ -203,7 +212,7 @@ class Cascade:
             entry = self._entry(source, target, now)
             if entry is not None:
                 known.append((target.index, entry.answer))
-            if looks and (entry is None or self._is_stale(entry, now)):
+            if looks and (entry is None or self._is_stale(entry, source, now)):
                 area = (region[2] - region[0]) * (region[3] - region[1])
                 due.append((entry is not None, -area, target, region))
         due.sort(key=lambda item: item[:2])
@@ -247,7 +256,10 @@ class Cascade:
         self._entries.move_to_end(key)
         return entry
 
-    def _is_stale(self, entry: _Entry, now: float) -> bool:
+    def _is_stale(self, entry: _Entry, source: int, now: float) -> bool:
+        answer = entry.answer
+        if answer.found is not None and answer.version != self._versions.get(source, answer.version):
+            return True
         return bool(self.options.refresh) and now - entry.asked_at >= self.options.refresh
 
     def _room(self, source: int, now: float, wanted: int) -> int:

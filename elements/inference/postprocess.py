@@ -55,9 +55,9 @@ class NetworkFrame:
 
     def to_source(self, boxes: Any) -> FloatArray:
         """(N, 4) xyxy boxes from pixels of the network's input to pixels of the source, cut at its edges."""
-        boxes = self.placement.to_source(np.asarray(boxes, np.float32).reshape(-1, 4))
+        found = self.placement.to_source(np.asarray(boxes, np.float32).reshape(-1, 4))
         limits = np.array([self.placement.source_width, self.placement.source_height] * 2, np.float32)
-        return np.clip(boxes, 0, limits).astype(np.float32, copy=False)
+        return np.clip(found, 0, limits)
 
     def points_to_source(self, points: Any) -> FloatArray:
         """(…, 2) points, x and y, from pixels of the network's input to pixels of the source."""

@@ -391,7 +391,8 @@ def _text_of(frames: Sequence[Frame], error: BaseException) -> str:
         where, text = [error.frame], str(error)
     else:
         where, text = list(frames), f"{type(error).__name__}: {error}"
-    return "; ".join(f"source {frame.source_id}, frame {frame.frame_number}" for frame in where) + f": {text}"
+    places = dict.fromkeys(f"source {frame.source_id}, frame {frame.frame_number}" for frame in where)
+    return "; ".join(places) + f": {text}"  # each once: several may be crops of one frame
 
 
 def _culprit(error: BaseException) -> BaseException:

@@ -17,6 +17,8 @@ from elements.metadata.edit import (
     remove_objects,
     set_mask,
 )
+from elements.metadata.nvds import layout
+from elements.metadata.nvds.handles import struct_of
 from elements.portable.meta import BatchMeta, FrameMeta
 from elements.portable.pyservicemaker.metadata import BatchMetadata
 from tests.contract.nvds_double.native import SKIP
@@ -267,3 +269,24 @@ def test_null_handles_raise(deepstream: DeepStream) -> None:
         gone = item
     with pytest.raises(RuntimeError, match="ObjectMetadata: null handle"):
         read_json(gone, "note")
+
+
+# --- objects in objects -----------------------------------------------------------------------------------------------
+
+
+def parent_of(item: Any) -> Any:
+    """The struct of the object in which this one was found."""
+    if hasattr(item, "_meta"):
+        return item._meta.parent
+    return layout.ObjectMeta.from_address(struct_of(item)).parent
+
+
+def test_an_object_knows_in_which_one_it_was_found(runtime: Any) -> None:
+    batch_meta = runtime.handle()
+    frame = first(batch_meta.frame_items)
+    outer = first(frame.object_items)
+    inner = batch_meta.acquire_object_meta()
+    frame.append(inner)
+    assert not parent_of(inner)
+    editor_of(inner).set_parent(inner, outer)
+    assert parent_of(inner) == (outer._meta if hasattr(outer, "_meta") else struct_of(outer))

@@ -39,6 +39,7 @@ class Stage:
         self.calls: list[int] = []
         self.answer = answer
         self.seen = 0
+        self.version = "m@1"
 
     def __call__(self, *frames):
         """One batch; for each frame the class number that each object gets."""
@@ -47,9 +48,9 @@ class Stage:
             self.calls.append(len(plan.asked))
         found = []
         for answer in plan.asked:
-            found.append(Result(answer.crop, self.answer(self.seen), NAMES, "m@1"))
+            found.append(Result(answer.crop, self.answer(self.seen), NAMES, self.version))
             self.seen += 1
-        plan.fill(found)
+        self.cascade.fill(plan, found)
         return [{i: int(a.found.class_ids[0]) for i, a in known if len(a.found)} for known in plan.known]
 
 
@@ -208,6 +209,18 @@ def test_a_source_that_ends_or_starts_anew_is_forgotten() -> None:
     assert stage.calls == [2, 1]
     stage((frame(0, 1), [car(0, 7)]))  # time steps back
     assert stage.calls == [2, 1, 1]
+
+
+def test_another_model_looks_at_the_tracks_again() -> None:
+    """From its first answer on, which is about a new track here."""
+    stage = Stage()
+    stage((frame(0), [car(0, 7), car(1, 8)]))
+    stage.version = "m@2"
+    assert stage((frame(1), [car(0, 7), car(1, 8)])) == [{0: 0, 1: 1}]
+    assert stage((frame(2), [car(0, 7), car(1, 8), car(2, 9)])) == [{0: 0, 1: 1, 2: 2}]
+    assert stage((frame(3), [car(0, 7), car(1, 8), car(2, 9)])) == [{0: 3, 1: 4, 2: 2}]
+    stage((frame(4), [car(0, 7), car(1, 8), car(2, 9)]))
+    assert stage.calls == [2, 1, 2]
 
 
 @pytest.mark.parametrize(

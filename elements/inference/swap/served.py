@@ -14,7 +14,7 @@ from elements.inference.swap.version import files_of, mark_of, version_of
 log = logging.getLogger("gstorch.swap")
 
 # A model of one's own may call sys.exit(), which on a thread of ours would end nothing but the thread.
-ANY_ERROR = (Exception, SystemExit)
+ANY_ERROR = (Exception, SystemExit, KeyboardInterrupt)  # Ctrl-C reaches the main thread alone, where no model runs
 
 
 @dataclass(eq=False, slots=True)
