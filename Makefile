@@ -1,7 +1,7 @@
 # make demo, make test and make lint set up what they need; a second call is quick and silent.
 PYTHON := .venv/bin/python
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test test-services lint bench clean
 
 setup: .venv/.ready
 	@:
@@ -15,6 +15,10 @@ demo: .venv/.ready
 
 test: .venv/.ready
 	@$(PYTHON) -m pytest -q
+
+# Mosquitto, RabbitMQ, Redis and NATS, for tests that are skipped without them
+test-services:
+	@tools/test_services.sh
 
 lint: .venv/.ready
 	@.venv/bin/ruff check .

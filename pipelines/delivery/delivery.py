@@ -95,6 +95,8 @@ class Delivery:
             OutboxError: the outbox cannot be read.
         """
         state, error, _ = self._outbox.sender_state()
+        if not self._process.alive:
+            state, error = "stopped", error or "its sender has ended unexpectedly"
         if self._outbox.error:
             error = str(self._outbox.error)
         return Status(self._settings.connection.name, state, error, self._outbox.counters())

@@ -7,6 +7,7 @@ import logging
 import os
 import pickle
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ from typing import BinaryIO
 from pipelines.delivery.backlog import Backlog
 from pipelines.delivery.broker import broker_class
 from pipelines.delivery.connection import Connection
-from pipelines.delivery.store import OutboxError
+from pipelines.delivery.store import OutboxError, explained
 from pipelines.delivery.upkeep import keep_up
 from pipelines.delivery.worker import Backoff, Sender
 
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NICENESS = 5
 """On a machine without a core to spare the video goes first."""
 GRACE_S = 2.0
+LONGEST_PAUSE_S = 60.0
 TAKE_OVER_S = 15.0
 
 
@@ -49,19 +51,30 @@ class SenderProcess:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._process = self._spawn()
-        self._not_before = 0.0
+        self._started = time.monotonic()
+        self._pause = GRACE_S
 
     @property
     def pid(self) -> int:
         """The child's process id."""
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """False when it has died and was not revived yet."""
+        return self._process.poll() is None
+
     def revive(self) -> int | None:
-        """Start a new sender if this one has died (at most once in `GRACE_S`); returns the dead one's exit status."""
+        """Start a new sender if this one has died; returns the dead one's exit status.
+
+        One that dies again soon is left dead for longer each time, up to `LONGEST_PAUSE_S`.
+        """
         status = self._process.poll()
-        if status is None or time.monotonic() < self._not_before:
+        lived = time.monotonic() - self._started
+        if status is None or lived < self._pause:
             return None
-        self._not_before = time.monotonic() + GRACE_S
+        self._pause = GRACE_S if lived > 2 * LONGEST_PAUSE_S else min(2 * self._pause, LONGEST_PAUSE_S)
+        self._started = time.monotonic()
         self._process = self._spawn()
         return status
 
@@ -117,6 +130,8 @@ def main() -> None:
         status = 0
     except OutboxError as error:
         log.error("sender to %s: %s", order.connection.name, error)
+    except sqlite3.Error as error:
+        log.error("sender to %s: %s", order.connection.name, explained(error, order.outbox))
     except Exception:
         log.error("sender to %s: %s", order.connection.name, order.connection.redact(traceback.format_exc()))
     sys.stderr.flush()
