@@ -35,6 +35,7 @@ class Source(Input):
     rate: tuple[int, int] | None = None
     source_id: int = 0
     next_frame: int = 0
+    next_pts: int | None = None  # ns, where the frame before ends
     flushing: bool = False
     announced: bool = False  # its end has been told downstream
     removed: bool = False
@@ -99,7 +100,7 @@ class MuxOutput:
         size = (frame.layout.width, frame.layout.height)
         place = _placement(size, (width, height), self._properties["enable-padding"])
         batch.surfaces.append(Surface.placed(frame.buffer, frame.layout, (width, height), self._format, place))
-        pts = frame.buffer.pts
+        pts = self._timestamp(source, frame.buffer)
         batch.frames.append(
             FrameMeta(
                 pad_index=source.index,
@@ -116,6 +117,19 @@ class MuxOutput:
             )
         )
         source.next_frame += 1
+
+    def _timestamp(self, source: Source, buffer: Gst.Buffer) -> int:
+        """The frame's own; for one without, where the frame before ends, or now (a camera's first may have none).
+
+        Muxers of files refuse a stream that begins without.
+        """
+        numerator, denominator = _counted(source.rate)
+        pts = int(buffer.pts)
+        if pts == Gst.CLOCK_TIME_NONE:
+            now = self._running_time() if self._properties["live-source"] else 0
+            pts = now if source.next_pts is None else source.next_pts
+        source.next_pts = pts + Gst.SECOND * denominator // numerator
+        return pts
 
     def _start_stream(self, first: Source | None) -> None:
         """Stream start, before the first batch also caps and segment; ``first`` gives format and frame rate for all."""

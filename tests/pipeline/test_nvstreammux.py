@@ -3,6 +3,7 @@
 import gc
 import logging
 import time
+from pathlib import Path
 
 import pytest
 from gi.repository import Gst
@@ -280,3 +281,21 @@ def test_properties_without_effect_are_named(caplog: pytest.LogCaptureFixture) -
     assert [m for m in caplog.messages if "no effect here" in m] == [
         "m (nvstreammux): no effect here: sync-inputs, max-latency"
     ]
+
+
+@pytest.mark.parametrize(("lost", "times"), [(0, [0, 40, 80]), (1, [0, 40, 80]), (2, [0, 40, 80])])
+def test_a_frame_without_a_timestamp_gets_one(lost: int, times: list[int], tmp_path: Path) -> None:
+    """A camera's first frame may have none; mp4mux then failed with "Buffer has no PTS"."""
+    pipeline = Gst.parse_launch(
+        "appsrc name=s format=time caps=video/x-raw,format=I420,width=64,height=48,framerate=25/1 ! nvvideoconvert "
+        f"! video/x-raw(memory:NVMM) ! m.sink_0 {MUX} batch-size=1 ! identity name=out ! nvstreamdemux name=d d.src_0 "
+        f"! nvvideoconvert ! nvv4l2h264enc ! h264parse ! mp4mux ! filesink location={tmp_path}/x.mp4"
+    )
+    for number in range(3):
+        buffer = Gst.Buffer.new_wrapped(bytes(64 * 48 * 3 // 2))
+        buffer.pts = Gst.CLOCK_TIME_NONE if number == lost else number * 40 * Gst.MSECOND
+        pipeline.get_by_name("s").emit("push-buffer", buffer)
+    pipeline.get_by_name("s").emit("end-of-stream")
+    seen = watch(pipeline, "out")
+    assert finish(pipeline).end == "eos"
+    assert [batch.frames[0].buffer_pts // Gst.MSECOND for batch in seen.batches] == times
