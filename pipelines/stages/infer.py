@@ -90,6 +90,7 @@ def infer_properties(stage: InferStage) -> dict[str, PropertyValue]:
         "class-offset": stage.class_offset or None,
         "batch-size": stage.batch_size,
         "labels": _labels(stage),
+        "task": _declared(stage.task),
         "layout": _declared(stage.layout),
         "letterbox": _declared(stage.letterbox),
         "color": _declared(stage.color),

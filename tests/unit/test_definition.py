@@ -69,7 +69,7 @@ outputs:
     assert definition.mux == Mux(width=1280, height=720)
     assert definition.mux.timeout == 0.04
     assert definition.stages == (
-        InferStage(model=tmp_path / "model.onnx", confidence=0.4, name="infer", unique_id=1),
+        InferStage(model=tmp_path / "model.onnx", task="detect", confidence=0.4, name="infer", unique_id=1),
         TrackStage(config=tmp_path / "tracker.yml"),
         DrawStage(),
     )

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pipelines.definition.fields import Auto, BatchSize, Boolean, FilePath, Integer, Name, Number
 from pipelines.definition.sections import OneKey, option
+from pipelines.definition.stages.model_choices import Color, Layout, Letterbox, ModelTask, Scale
 from pipelines.definition.stages.operate_on import OperateOn
 from pipelines.definition.stages.types import (
     ByteValue,
@@ -31,7 +32,11 @@ class InferStage(OneKey):
 
     name: StageName | None = option(None, description="Name of this stage; default: infer, infer-2 …")
     model: Model = Field(description="Path of a model file, or a Python class as package.module:Class.")
-    task: Literal["detect"] = option("detect", description="What the model does.")
+    task: ModelTask = option(
+        "auto",
+        description="What the model finds: boxes, rotated boxes (obb), masks, key points; or the class of the whole "
+        "picture, or a vector for it; auto: as the file or its outputs tell.",
+    )
     engine: Literal["auto", "onnx", "openvino", "torch", "tensorrt", "ultralytics"] = option(
         "auto", description="What runs the model; auto: by file type."
     )
@@ -42,8 +47,8 @@ class InferStage(OneKey):
     trust: Boolean = option(
         False, description="Load a pickled model, which can run any code when it is loaded: only from who you trust."
     )
-    layout: Literal["auto", "yolov5", "yolov8", "yolov8-transposed", "yolox", "yolox-decoded", "end2end"] = option(
-        "auto", description="Layout of the model's output; auto: read from the model."
+    layout: Layout = option(
+        "auto", description="Layout of the model's outputs (gstorch models layouts); auto: read from the model."
     )
     labels: Labels = option(
         None, description="File with one class name per line, or the names; default: the model's own."
@@ -54,11 +59,11 @@ class InferStage(OneKey):
     device: Device = option("auto", description="auto, cpu, cuda or cuda:N; only auto falls back.")
     batch_size: Auto[BatchSize] = option("auto", description="Frames per inference; auto: the mux's batch.")
     unique_id: UniqueId | None = option(None, description="Component id in the metadata; default: 1, 2 … by order.")
-    letterbox: Literal["auto", "center", "top-left", "stretch"] = option(
-        "auto", description="How a frame is fitted to the model's input; auto: by layout."
+    letterbox: Letterbox = option("auto", description="How a frame is fitted to the model's input; auto: by layout.")
+    color: Color = option("auto", description="Channel order of the model's input.")
+    scale: Scale = option(
+        "auto", description="Range of the model's input values; imagenet: 0-1, less ImageNet's mean, by its deviation."
     )
-    color: Literal["auto", "rgb", "bgr"] = option("auto", description="Channel order of the model's input.")
-    scale: Literal["auto", "0-1", "0-255"] = option("auto", description="Range of the model's input values.")
     pad: Auto[ByteValue] = option("auto", description="Value of the letterbox border; auto: by layout.")
     coordinates: Literal["auto", "pixel", "normalized"] = option("auto", description="Unit of the model's boxes.")
     input_size: Auto[Size] = option(
