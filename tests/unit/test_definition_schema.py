@@ -75,7 +75,7 @@ def test_example_loads(tmp_path: Path) -> None:
     definition = load_definition(tmp_path / "configs/example.yaml", environ={})
     assert [source.name for source in definition.sources] == ["door", "yard", "lobby"]
     assert [stage.KEY for stage in definition.stages] == ["infer", "track", "node", "draw"]
-    assert [output.KEY for output in definition.outputs] == ["file", "file", "events"]
+    assert [output.KEY for output in definition.outputs] == ["file", "file", "events", "record"]
 
 
 def test_example_shows_every_key() -> None:
