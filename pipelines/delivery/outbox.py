@@ -30,7 +30,7 @@ from pipelines.delivery.store import (
 
 WhenFull = Literal["drop-oldest", "drop-newest"]
 
-BUSY_MS = 20
+BUSY_MS = 10
 """How long a put waits for the sender's transaction, which takes less than that, before it keeps the messages back."""
 RETRY_S = 0.25
 PATIENCE_S = 1.0

@@ -207,15 +207,12 @@ class KafkaCluster(Service):
 
 
 class Endpoint(Service):
-    """A web server that is its own consumer."""
+    """A web server; its consumer is the server."""
 
     broker, binary = "webhook", "true"
 
     def start(self) -> None:
-        """The consumer is the server."""
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        """See `start`."""
+        """Nothing beside the consumer."""
 
     def connection(self) -> Connection:
         return parse_connection("webhook", f"http://{HOST}:{self.port}/hook", topic=TOPIC)
@@ -258,6 +255,43 @@ class Consumer:
 
     def _said_ready(self) -> int:
         return self._output.read_text().count("ready")
+
+
+class Running:
+    """A broker and its consumer."""
+
+    def __init__(self, broker: str, folder: Path) -> None:
+        self.service = SERVICES[broker](folder)
+        self.consumer = Consumer(self.service, folder)
+        self._up = self._consuming = False
+
+    def start(self) -> None:
+        """Bring it up, if it is not; the consumer stays through the broker's absence."""
+        if not self._up:
+            self.service.start()
+            self._up = True
+        if not self._consuming:
+            self.consumer.start()
+            self._consuming = True
+
+    def kill(self) -> None:
+        """Take it away."""
+        self.service.kill()
+        self._up = False
+        if isinstance(self.service, Endpoint):
+            self.consumer.stop()
+            self._consuming = False
+
+    def never_started(self) -> None:
+        """Have it away, and messages waiting for the consumer all the same."""
+        if isinstance(self.service, (Mosquitto, KafkaCluster)):
+            self.start()  # MQTT: a session to collect in; Kafka: its port is known then
+        if self._up:
+            self.kill()
+
+    def stop(self) -> None:
+        self.consumer.stop()
+        self.service.stop()
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from pipelines.delivery.connection import parse_connection
 from pipelines.delivery.delivery import Delivery, Settings
 from pipelines.delivery.worker import Backoff
 from tests.delivery.producer import KEYS, numbered
-from tests.delivery.services import HOST, ROOT, SERVICES, TOPIC, Endpoint, black_hole, poll
+from tests.delivery.services import HOST, ROOT, SERVICES, TOPIC, black_hole, poll
 
 QUICK = Backoff(first=0.1, longest=0.3)
 
@@ -61,30 +61,22 @@ def put_steadily(delivery: Delivery, numbers: range) -> None:
 
 
 def test_broker_absent_at_start_then_killed_under_load(running, tmp_path):
-    service, seen = running.service, Seen(running)
-    if isinstance(service, Endpoint):
-        running.consumer.stop()
-    service.kill()
+    running.never_started()
+    seen = Seen(running)
     delivery = Delivery(settings_of(running, tmp_path))
     try:
         delivery.put(numbered(TOPIC, range(500)))
         assert poll(lambda: delivery.status().state == "waiting")
         assert delivery.status().counters.queued == 500
 
-        service.start()
-        if isinstance(service, Endpoint):
-            running.consumer.start()
+        running.start()
         put_steadily(delivery, range(500, 1000))
         assert poll(lambda: delivery.status().counters.delivered >= 600)
 
-        if isinstance(service, Endpoint):
-            running.consumer.stop()
-        service.kill()
+        running.kill()
         put_steadily(delivery, range(1000, 1500))
         assert poll(lambda: delivery.status().state == "waiting")
-        service.start()
-        if isinstance(service, Endpoint):
-            running.consumer.start()
+        running.start()
         seen.check(range(1500), duplicates=1000)
         assert poll(lambda: delivery.status().counters.queued == 0)
     finally:
@@ -93,6 +85,7 @@ def test_broker_absent_at_start_then_killed_under_load(running, tmp_path):
 
 
 def test_pipeline_killed_in_mid_run_and_started_again(running, tmp_path):
+    running.start()
     seen = Seen(running)
     pickled = tmp_path / "settings"
     pickled.write_bytes(pickle.dumps(settings_of(running, tmp_path)))
@@ -140,6 +133,7 @@ def test_broker_that_accepts_and_never_answers(broker, tmp_path):
 
 
 def test_a_second_run_sends_what_the_first_one_left(running, tmp_path):
+    running.start()
     seen = Seen(running)
     real = settings_of(running, tmp_path)
     with black_hole() as port:
