@@ -1,6 +1,7 @@
 """Makes the demo clips: `python -m tools.scenes.make_clips OUT_DIR`.
 
-Writes `street.mp4` (landscape) and `alley.mp4` (portrait) with `street.truth.json` and `alley.truth.json` beside them.
+Writes `street.mp4` (landscape) and `alley.mp4` (portrait) with `street.truth.json` and `alley.truth.json` beside them,
+and the same as MOT files in the folder `truth`.
 Clips that are there already are kept.
 """
 
@@ -17,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.scenes.encode import write_mp4
+from tools.scenes.mot import write_mot
 from tools.scenes.scene import Scene
 from tools.scenes.street import Style
 from tools.scenes.traffic import CLASSES
-from tools.scenes.truth import Truth, TruthObject, write_truth
+from tools.scenes.truth import Truth, TruthObject, load_truth, write_truth
 
 RECIPE_VERSION = 1
 """Raise when generated pictures change, so that old clips are made anew."""
@@ -75,10 +77,13 @@ def make_clip(clip: Clip, folder: Path) -> Path:
 
 
 def make_clips(folder: Path) -> list[Path]:
-    """Makes all demo clips in `folder`, in parallel; returns their paths."""
+    """Makes all demo clips in `folder`, in parallel, and their truth as MOT files in `truth`; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     with multiprocessing.get_context("spawn").Pool(len(CLIPS)) as pool:
-        return pool.starmap(make_clip, [(clip, folder) for clip in CLIPS])
+        paths = pool.starmap(make_clip, [(clip, folder) for clip in CLIPS])
+    for clip in CLIPS:
+        write_mot(folder / "truth", load_truth(folder / f"{clip.name}.truth.json"))
+    return paths
 
 
 def main(arguments: list[str] | None = None) -> int:
