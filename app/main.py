@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app import compare, doctor, explain, models, new, replay, run, schema, validate, version
+from app import compare, doctor, explain, inspect, models, new, replay, run, schema, validate, version
 from app import eval as evaluation
 
 cli = typer.Typer(
@@ -24,6 +24,8 @@ cli.command("doctor")(doctor.doctor)
 cli.command("schema")(schema.schema)
 cli.command("version")(version.version)
 models.models.command("compare")(compare.compare)
+models.models.command("inspect")(inspect.inspect)
+models.models.command("layouts")(inspect.layouts)
 cli.add_typer(models.models)
 cli.add_typer(new.new)
 
