@@ -118,8 +118,8 @@ class ExtractedFrame:
         tensor = self._buffer.extract(self.batch_id)
         if not tensor:
             raise ElementError(
-                "the frame's pixels cannot be had; put nvvideoconvert and the capsfilter "
-                "video/x-raw(memory:NVMM),format=RGB before this element"
+                "the frame's pixels cannot be had: only RGB frames in GPU memory can be read, not RGBA, NV12 or system "
+                "memory; put nvvideoconvert and the capsfilter video/x-raw(memory:NVMM),format=RGB before this element"
             )
         return tensor
 

@@ -14,7 +14,7 @@ packages=(
   libgl1                                  # OpenCV's wheel links to it
   gir1.2-gst-rtsp-server-1.0              # tools/rtsp_camera.py and tests: an RTSP camera
 )
-extras=""
+extras="[brokers]"
 if [ "${1:-}" != runtime ]; then
   packages+=(
     gstreamer1.0-python3-plugin-loader    # pyinfer in gst-launch-1.0
@@ -67,7 +67,7 @@ if ! .venv/bin/python -c "$whole" 2>/dev/null; then
 fi
 echo "Installing Python packages ..."
 .venv/bin/python -m pip install -q --disable-pip-version-check -e ".$extras"
-if [ -n "$extras" ] && [ "$(uname -m)" = x86_64 ]; then
+if [ "$extras" = "[dev]" ] && [ "$(uname -m)" = x86_64 ]; then
   # Tests only: DeepStream's metadata library. Without what only the wheel's decoder needs (150 MB).
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps nvidia-deepstream-videodecode-cu13==9.0.2 ||
     echo "Tests on DeepStream's metadata library will be skipped." >&2

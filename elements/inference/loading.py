@@ -16,7 +16,7 @@ from elements.inference.engines.base import DeviceEngine, Engine, open_engine
 from elements.inference.errors import ModelError, brief
 from elements.inference.letterbox import PADDED, Size
 from elements.inference.names import choose_names, class_ids_of, names_of_metadata, read_labels
-from elements.inference.preprocess import Preprocess, Tensor
+from elements.inference.preprocess import InputSpec, Preprocess, Tensor
 from elements.inference.tasks import Task, keypoint_shape, task_of
 
 log = logging.getLogger("gstorch.inference")
@@ -56,6 +56,7 @@ def load_model(config: ModelConfig) -> LoadedModel:
         ModelError: if it cannot be used; the text does not name the file.
     """
     engine = open_engine(config)
+    _check_batch(config.batch_size, engine.spec)
     metadata = engine.metadata
     size = input_size(config, engine)
     task = task_of(config.task, metadata)
@@ -81,6 +82,16 @@ def load_model(config: ModelConfig) -> LoadedModel:
     return LoadedModel(engine, decoder, outputs, preprocess, names, keep, size, stride)
 
 
+def _check_batch(wanted: int, spec: InputSpec) -> None:
+    """Refuse more frames per run than the model takes."""
+    most = spec.batch or spec.max_batch
+    if most and wanted > most:
+        raise ModelError(
+            f"batch-size {wanted} is asked for, but it takes at most {most} frames: set batch-size to {most} or less, or "
+            f"build it for a larger batch (an engine: gstorch models build --batch 1:{most}:{wanted})"
+        )
+
+
 def input_size(config: ModelConfig, engine: Engine) -> Size:
     """(width, height): fixed by the model, else as configured, else the model's ``imgsz``, else 640."""
     width, height = engine.spec.size
@@ -89,7 +100,13 @@ def input_size(config: ModelConfig, engine: Engine) -> Size:
         if wanted is not None and wanted != (width, height):
             raise ModelError(f"input_size {wanted[0]}x{wanted[1]} is set, but its input is fixed to {width}x{height}")
         return width, height
-    fallback = wanted or _size_of_metadata(engine.metadata) or (DEFAULT_SIZE, DEFAULT_SIZE)
+    told = wanted or _size_of_metadata(engine.metadata)
+    if told is None:
+        log.warning(
+            "model '%s' takes pictures of any size and does not say which is best: %d x %d is used; set 'input_size'",
+            config.path, DEFAULT_SIZE, DEFAULT_SIZE,
+        )  # fmt: skip
+    fallback = told or (DEFAULT_SIZE, DEFAULT_SIZE)
     return width or fallback[0], height or fallback[1]
 
 
@@ -120,18 +137,8 @@ def trial(engine: Engine, size: Size, batch: int = 0) -> list[Tensor]:
 
 
 def _settle_batch(config: ModelConfig, engine: Engine, output: int, size: Size) -> None:
-    """Check the batch that is asked for, and find out whether a torch model takes batches: its file does not tell.
-
-    Raises:
-        ModelError: if more frames per run are asked for than the model takes.
-    """
+    """Find out whether a torch model takes batches: its file does not tell."""
     spec = engine.spec
-    most = spec.batch or spec.max_batch
-    if most and config.batch_size > most:
-        raise ModelError(
-            f"batch-size {config.batch_size} is asked for, but it takes at most {most} frames: "
-            f"set batch-size to {most} or less, or build it for a larger batch"
-        )
     if isinstance(engine, DeviceEngine) and spec.batch is None and spec.max_batch is None:
         try:
             batches = len(trial(engine, size, 2)[output]) == 2

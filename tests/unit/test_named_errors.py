@@ -1,0 +1,122 @@
+"""What a user is told when a model and this machine do not fit: one paragraph that names the fix."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elements.inference.config import ModelConfig
+from elements.inference.engines import tensorrt as engine_module
+from elements.inference.engines import tensorrt_api
+from elements.inference.engines.fingerprint import Fingerprint, SideCar, sha256, write_side_car
+from elements.inference.engines.onnx import _providers
+from elements.inference.errors import ModelError
+from elements.inference.model import open_model
+from tests import fake_tensorrt
+from tests.onnx_models import finder, save
+
+PROFILE = {"input": [-1, 3, 64, 64], "profile": [[1, 3, 64, 64], [4, 3, 64, 64], [8, 3, 64, 64]]}
+FREE_SIZE = {"input": [-1, 3, -1, -1], "profile": [[1, 3, 320, 320], [4, 3, 640, 640], [8, 3, 640, 640]]}
+
+
+@pytest.fixture
+def tensorrt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with an H200 and TensorRT 10.13.3."""
+    monkeypatch.setitem(sys.modules, "tensorrt", fake_tensorrt.module("10.13.3"))
+    fake_torch = fake_tensorrt.TorchWithGpu("NVIDIA H200")
+    for place in (engine_module, tensorrt_api):
+        monkeypatch.setattr(place, "import_torch", lambda: fake_torch)
+    monkeypatch.setattr(engine_module, "torch_device", lambda config: types.SimpleNamespace(type="cuda"))
+
+
+def engine_file(folder: Path, **content: Any) -> Path:
+    path = folder / "people.engine"
+    path.write_bytes(json.dumps({"outputs": {"output0": [7, 84]}, **content}).encode())
+    return path
+
+
+def told(path: Path | str, **options: Any) -> str:
+    """The error of loading a model. It is one paragraph and names the file first."""
+    with pytest.raises(ModelError) as raised:
+        open_model(ModelConfig(path=str(path), **options)).load()
+    text = str(raised.value)
+    assert text.startswith(f"model '{path}': ")
+    assert "\n" not in text
+    return text
+
+
+def test_cuda_is_asked_for_and_onnxruntime_has_none(tmp_path, monkeypatch):
+    import onnxruntime
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    path = save(finder("yolov8", (64, 64)), tmp_path / "m.onnx")
+    text = told(path, device="cuda:1")
+    assert "device: cuda:1 was asked for, but the installed onnxruntime" in text
+    assert "install onnxruntime-gpu" in text
+    assert "or set device to cpu or auto" in text
+    assert _providers("auto") == ["CPUExecutionProvider"]
+
+
+def test_an_engine_that_is_not_there(tmp_path):
+    path = tmp_path / "people.engine"
+    assert told(path).endswith("there is no such file: check model-path")
+    onnx = save(finder("yolov8", (64, 64)), tmp_path / "people.onnx")
+    assert told(path).endswith(
+        f"there is no such file yet: make it for this machine with gstorch models build '{onnx}'"
+    )
+
+
+def test_an_engine_for_another_gpu_and_tensorrt(tmp_path, tensorrt):
+    onnx = Path(save(finder("yolov8", (64, 64)), tmp_path / "people.onnx"))
+    path = engine_file(tmp_path, **PROFILE)
+    built = Fingerprint(sha256(onnx), "10.3.0", "NVIDIA T4", "7.5", "fp16", (1, 4, 8), (64, 64))
+    write_side_car(path, SideCar(built, onnx.name))
+    text = told(path)
+    assert "TensorRT: built for 10.3.0, here is 10.13.3" in text
+    assert "GPU: built for NVIDIA T4, here is NVIDIA H200" in text
+    assert "build it again here: gstorch models build people.onnx" in text
+
+
+def test_an_engine_that_tensorrt_refuses(tmp_path, tensorrt):
+    """Made by other hands, so that nobody noted what for."""
+    path = tmp_path / "people.engine"
+    path.write_bytes(b"made elsewhere")
+    text = told(path)
+    assert "TensorRT 10.13.3 cannot load the engine" in text
+    assert "made by another version, for another GPU, or is cut: build it again here: gstorch models build" in text
+
+
+def test_a_batch_larger_than_the_profile(tmp_path, tensorrt):
+    text = told(engine_file(tmp_path, **PROFILE), batch_size=32)
+    assert "batch-size 32 is asked for, but it takes at most 8 frames: set batch-size to 8 or less" in text
+    assert "gstorch models build --batch 1:8:32" in text
+
+
+def test_a_batch_larger_than_a_fixed_one(tmp_path):
+    path = save(finder("yolov8", (64, 64), batch=2), tmp_path / "m.onnx")
+    text = told(path, batch_size=3)
+    assert "batch-size 3 is asked for, but it takes at most 2 frames: set batch-size to 2 or less" in text
+
+
+def test_an_engine_of_dynamic_size(tmp_path, tensorrt):
+    path = engine_file(tmp_path, **FREE_SIZE)
+    assert "its input has a dynamic size (320x320 to 640x640): set 'input_size' to one in it" in told(path)
+    text = told(path, input_size=(1280, 720))
+    assert "input_size 1280x720 is outside what it was built for (320x320 to 640x640)" in text
+
+
+def test_an_onnx_file_of_dynamic_size(tmp_path, caplog):
+    """It runs at the usual size, and the user is told."""
+    caplog.set_level(logging.WARNING, "gstorch")
+    path = save(finder("yolov8", None), tmp_path / "m.onnx")
+    model = open_model(ModelConfig(path=str(path)))
+    model.load()
+    model.close()
+    said = f"model '{path}' takes pictures of any size and does not say which is best: 640 x 640 is used; set "
+    assert caplog.messages[0] == f"{said}'input_size'"
