@@ -87,8 +87,8 @@ def _check_batch(wanted: int, spec: InputSpec) -> None:
     most = spec.batch or spec.max_batch
     if most and wanted > most:
         raise ModelError(
-            f"batch-size {wanted} is asked for, but it takes at most {most} frames: set batch-size to {most} or less, or "
-            f"build it for a larger batch (an engine: gstorch models build --batch 1:{most}:{wanted})"
+            f"batch-size {wanted} is asked for, but it takes at most {most} frames: set batch-size to {most} or less, "
+            f"or build it for a larger batch (an engine: gstorch models build --batch 1:{most}:{wanted})"
         )
 
 
