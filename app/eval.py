@@ -176,9 +176,7 @@ def _show(result: Evaluation, console: Console) -> None:
 
 
 def _precision_table(title: str, precision: Any) -> Table:
-    table = _table(
-        (title, "AP50:95", "AP50", "AP75", "precision", "recall", "F1", "at confidence", "true", "predicted")
-    )
+    table = _table((title, "AP", "AP50", "AP75", "prec.", "recall", "F1", "conf.", "true", "found"))
     for item in precision.classes:
         shares = (item.ap, item.ap50, item.ap75, item.precision, item.recall, item.f1, item.confidence)
         table.add_row(escape(item.name), *map(_share, shares), str(item.truth), str(item.predicted))
@@ -187,7 +185,7 @@ def _precision_table(title: str, precision: Any) -> Table:
 
 
 def _track_table(tracks: Any) -> Table:
-    table = _table(("tracks", "HOTA", "DetA", "AssA", "MOTA", "MOTP", "IDF1", "id switches", "true", "predicted"))
+    table = _table(("tracks", "HOTA", "DetA", "AssA", "MOTA", "MOTP", "IDF1", "switches", "true", "found"))
     rows = [*tracks.classes.items(), *(tracks.sequences.items() if len(tracks.sequences) > 1 else []), ("all", None)]
     for name, item in rows:
         scores = item or tracks.total

@@ -38,7 +38,8 @@ class NvTracker(PropertyTable, GstBase.BaseTransform):
 
     ``ll-lib-file`` names NVIDIA's library and has no effect: the tracker here is ByteTrack, configured by the same
     ``ll-config-file``. Ids are unique per source, so the key of a track is (source id, object id). A stream whose time
-    steps back gets new ids whatever ``tracking-id-reset-mode`` says.
+    steps back gets new ids whatever ``tracking-id-reset-mode`` says. Objects with an angle are associated as turned
+    boxes and keep a continuous angle, which NVIDIA's tracker cannot.
     """
 
     __gtype_name__ = "NvTracker"

@@ -44,7 +44,7 @@ def plot(title: str, x_label: str, y_label: str, lines: Sequence[Line]) -> str:
 def stroke(number: int) -> str:
     """SVG attributes of the n-th curve."""
     dashes = number // len(COLOURS)
-    dash = f' stroke-dasharray="{6 // dashes} 3"' if dashes else ""
+    dash = f' stroke-dasharray="{2 + 4 * (dashes % 4)} 3"' if dashes else ""
     return f'fill="none" stroke-width="1.8" stroke="{COLOURS[number % len(COLOURS)]}"{dash}'
 
 

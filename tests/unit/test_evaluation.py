@@ -291,3 +291,11 @@ def test_the_report_stands_alone_and_shows_the_numbers() -> None:
     assert {"cat", "dog", "Confusion", "Tracks", "HOTA"} <= set(reader.text)
     assert text.count("<polyline") == 4
     assert "http" not in text
+
+
+def test_the_report_of_many_classes_of_which_one_was_found() -> None:
+    truth = annotations([Row(f"class{n}", A) for n in range(80)])
+    text = page(evaluate(truth, annotations([Row("class3", A, 0.5)])), "Evaluation", [])
+    Balanced().feed(text)
+    assert text.count("<polyline") == 160
+    assert "nan" not in text
