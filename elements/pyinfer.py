@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import itertools
 import logging
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from elements.api import pyservicemaker
 from elements.base import (
     AUTHOR,
     NVMM,
@@ -79,7 +79,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         self._left_to_skip.clear()
         self.values.update(dict.fromkeys(_COUNTERS, 0))
         self.failed_by_source = {}
-        self._api = _pyservicemaker()
+        self._api = pyservicemaker()
         try:
             options = resolve_options(self.values, self.user_set)
             session = Session(
@@ -254,11 +254,3 @@ def register() -> None:
     """Make the factory ``pyinfer`` known in this process. Harmless if it is known already."""
     if Gst.ElementFactory.find(FACTORY) is None:
         Gst.Element.register(None, FACTORY, Gst.Rank.NONE, PyInfer)
-
-
-def _pyservicemaker() -> Any:
-    """NVIDIA's pyservicemaker, or the portable one where there is none (or where the runtime put it in its place)."""
-    try:
-        return importlib.import_module("pyservicemaker")
-    except ImportError:
-        return importlib.import_module("elements.portable.pyservicemaker")
