@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from app.common import Overrides, fail, find_own_code, load_or_exit, reject, results_on_stdout, set_up_logging
-from pipelines.definition import Definition, DefinitionError, definition_from_mapping
+from pipelines.definition import Definition, DefinitionError, definition_from_mapping, load_definition
 from pipelines.outcome import EXIT_FAILED, EXIT_REJECTED
 
 if TYPE_CHECKING:
@@ -51,14 +52,28 @@ def run(
     find_own_code()
     options = {"model": model, "output": output, "events": events, "confidence": confidence, "labels": labels}
     definition = _definition(targets, {**options, "device": device}, set_)
-    runner = _run(definition, quiet, json_)
+    runner = _run(definition, quiet, json_, _reading(targets, set_))
     if runner.outcome.stuck:
         os._exit(EXIT_FAILED)
     raise typer.Exit(runner.exit_code())
 
 
+def _is_file(targets: list[str]) -> bool:
+    return len(targets) == 1 and Path(targets[0]).suffix.lower() in (".yaml", ".yml")
+
+
+def _reading(targets: list[str], overrides: list[str] | None) -> Callable[[], Definition] | None:
+    """Reads the definition's file again; ``None`` if there is none."""
+    if not _is_file(targets):
+        return None
+    from pipelines.catalog import GStreamerCatalog
+
+    path = Path(targets[0]).absolute()
+    return lambda: load_definition(path, overrides or (), catalog=GStreamerCatalog())
+
+
 def _definition(targets: list[str], options: dict[str, Any], overrides: list[str] | None) -> Definition:
-    if len(targets) == 1 and Path(targets[0]).suffix.lower() in (".yaml", ".yml"):
+    if _is_file(targets):
         given = [f"--{name}" for name, value in options.items() if value is not None]
         if given:
             fail(f"{', '.join(given)}: only without a YAML file; use --set to override its keys")
@@ -92,13 +107,14 @@ def _mapping(sources: list[str], options: dict[str, Any]) -> dict[str, Any]:
     return {"pipeline": "gstorch", "sources": [{"uri": s} for s in sources], "stages": stages, "outputs": outputs}
 
 
-def _run(definition: Definition, quiet: bool, as_json: bool) -> Runner:
+def _run(definition: Definition, quiet: bool, as_json: bool, read: Callable[[], Definition] | None) -> Runner:
     from app.progress import progress, show_result
     from app.summary import summarise
     from elements.base import ElementError
     from pipelines.assemble import AssemblyError
     from pipelines.outputs import OutputError
     from pipelines.plan import make_plan, open_runner
+    from pipelines.reload import Reloader
     from pipelines.runtime import RuntimeUnavailableError
 
     with results_on_stdout() as stdout:
@@ -109,7 +125,8 @@ def _run(definition: Definition, quiet: bool, as_json: bool) -> Runner:
             fail(str(error))
             raise typer.Exit(EXIT_FAILED) from error
         with progress(quiet) as callback:
-            runner.run(callback)
+            reloader = Reloader(definition, read, runner.control) if read is not None else None
+            runner.run(callback, reloader.reload if reloader is not None else None)
         if runner.outcome.error:
             fail(runner.outcome.error, runner.outcome.trace)
         if not quiet and not as_json:

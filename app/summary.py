@@ -55,6 +55,7 @@ def summarise(plan: Plan, runner: Runner) -> dict[str, Any]:
         "frames": sum(count.frames for count in runner.counts),
         "sources": sources,
         "inference": runner.inference_counts(),
+        "models": runner.models(),
         "operators": {
             name: operator.stats for name, operator in runner.assembly.operators.items() if hasattr(operator, "stats")
         },

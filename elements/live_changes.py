@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from elements.base import Gst, post_warning
@@ -35,19 +35,22 @@ class LiveChanges:
     def __init__(self, element: Gst.Element, values: dict[str, Any], user_set: set[str]) -> None:
         self._element, self._values, self._user_set = element, values, user_set
         self._session: Session | None = None
+        self._versions: dict[int | None, str] = {}
+        self._counts = dict.fromkeys(SwapState, 0)
         self._changes: Mapping[str, Callable[[Any], None]] = {
-            "confidence-threshold": lambda value: self._running.set_threshold("confidence", value),
-            "iou-threshold": lambda value: self._running.set_threshold("iou", value),
+            "confidence-threshold": lambda value: self.set_threshold("confidence", value),
+            "iou-threshold": lambda value: self.set_threshold("iou", value),
+            "interval": self.set_interval,
+            "reload": self.set_reload,
             "model-path": self._change_model,
             "model-engine": self._change_model,
             "source-options": self._change_sources,
             "swap-options": self._change_swap_options,
-            "reload": self._change_reload,
-            "interval": lambda value: None,  # is read for every frame
         }
 
     def begin(self, session: Session, options: Options) -> None:
         """The element runs with these from now on."""
+        self._counts = dict.fromkeys(SwapState, 0)
         self._session = session
         self._values["source-options"] = source_options_text(session.sources)
         self._values.update({"swap-state": str(SwapState.ACTIVE), "swap-error": ""})
@@ -55,7 +58,9 @@ class LiveChanges:
         session.watch(options.reload == "watch")
 
     def end(self) -> None:
-        """The element stops."""
+        """The element stops; `summary` still tells how it ended."""
+        if self._session is not None:
+            self._versions = self._session.versions
         self._session = None
 
     def property_changed(self, name: str, value: Any) -> None:
@@ -74,6 +79,47 @@ class LiveChanges:
             post_warning(self._element, f"{self._element.get_name()}: {name}: {error}; nothing is changed")
 
     # --- for programs -------------------------------------------------------------------------------------------------
+
+    def set_threshold(self, name: str, value: float) -> None:
+        """Change ``confidence`` or ``iou`` from the next batch on.
+
+        Raises:
+            ModelError: if it is not between 0 and 1; nothing is changed then.
+        """
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise ModelError(f"{name}: {value} is not between 0 and 1")
+        self._running.set_threshold(name, value)
+        self._values[f"{name}-threshold"] = value
+
+    def set_interval(self, value: int) -> None:
+        """Change how many frames are skipped between two inferences of a source.
+
+        Raises:
+            ModelError: if it is not 0 or more.
+        """
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ModelError(f"interval: {value} is not a whole number of 0 or more")
+        self._values["interval"] = value  # which is read for every frame
+
+    def set_reload(self, value: str) -> None:
+        """Whether a model whose file changes is loaded again: ``watch`` or ``off``.
+
+        Raises:
+            ModelError: if it is neither.
+        """
+        if value not in ("off", "watch"):
+            raise ModelError(f"reload: '{value}' is neither off nor watch")
+        self._running.watch(value == "watch")
+        self._values["reload"] = value
+
+    def set_swap_options(self, options: Mapping[str, Any]) -> None:
+        """How new models prove themselves from now on: keys of `SwapOptions`; what is not given is its default.
+
+        Raises:
+            ModelError: for an unknown key or a value out of range; nothing is changed then.
+        """
+        self._running.set_swap_options(SwapOptions.from_mapping(options))
+        self._values["swap-options"] = json.dumps(dict(options))
 
     def swap(self, options: Mapping[str, Any]) -> Answer:
         """Load another model with these options of the stage; those that are not given stay as they are.
@@ -102,11 +148,31 @@ class LiveChanges:
         self._user_set.update(user_set)
         return answer
 
+    def refresh(self) -> None:
+        """Load models again whose files have new content."""
+        self._running.refresh()
+
     def set_sources(self, sources: Mapping[int, SourceOptions]) -> dict[int, Answer]:
         """Change what sources have otherwise. See `Session.set_sources`."""
         answers = self._running.set_sources(sources)
         self._values["source-options"] = source_options_text(sources)
         return answers
+
+    def summary(self, sources: Sequence[str]) -> dict[str, Any]:
+        """The models in force and what became of swaps, as plain data.
+
+        Args:
+            sources: names by id.
+        """
+        versions = self._versions if self._session is None else self._session.versions
+        return {
+            "version": versions.get(None, ""),
+            "sources": {sources[i]: version for i, version in sorted(versions.items(), key=str) if i is not None},
+            "swaps": self._counts[SwapState.ACTIVE],
+            "rejected": self._counts[SwapState.REJECTED],
+            "rolled_back": self._counts[SwapState.ROLLED_BACK],
+            "error": self._values["swap-error"] or None,
+        }
 
     def source(self, source_id: int) -> SourceOptions:
         """What a source has otherwise."""
@@ -146,17 +212,13 @@ class LiveChanges:
             options = json.loads(text or "{}")
         except json.JSONDecodeError as error:
             raise ModelError(f"it is no JSON ({error}): {text}") from None
-        self._running.set_swap_options(SwapOptions.from_mapping(options))
-
-    def _change_reload(self, value: str) -> None:
-        if value not in ("off", "watch"):
-            raise ModelError(f"'{value}' is neither off nor watch")
-        self._running.watch(value == "watch")
+        self.set_swap_options(options)
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
     def notify(self, status: SwapStatus) -> None:
         """A step of a swap: properties tell it, and the log and the bus."""
+        self._counts[status.state] += 1
         if status.state is not SwapState.SUPERSEDED:
             self._values["swap-state"] = str(status.state)
         if status.failed or status.state is SwapState.ACTIVE:

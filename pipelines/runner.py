@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +16,12 @@ from elements.ending import end_pad
 from pipelines.assemble import Assembly
 from pipelines.builder import MUX, source_node
 from pipelines.bus import BusEvent, BusWatch, Inbox
+from pipelines.control import Control
 from pipelines.definition import Runtime as RuntimeOptions
 from pipelines.failure import describe
 from pipelines.gate import hold_until_loop_runs
 from pipelines.outcome import EXIT_COMPLETE, EXIT_FAILED, EXIT_PARTIAL, Outcome, SourceCount
+from pipelines.signals import RELOAD, signals_into
 from pipelines.sources import ENDED, SourceState, SourceStatus
 from pipelines.stall import describe_stall, holders
 
@@ -53,17 +54,26 @@ class Runner:
     outcome: Outcome = field(default_factory=Outcome)
     _stop_deadline: float | None = None
     _signalled_at: float | None = None
+    _on_reload: Callable[[], None] | None = None
     _aborted: bool = False
     _silent: dict[int, int] = field(default_factory=dict)  # cameras that went silent: their frames until then
 
-    def run(self, on_progress: Callable[[Runner], None] | None = None) -> Outcome:
-        """Start, watch until the end, stop. Call on the main thread: it owns SIGINT and SIGTERM meanwhile."""
+    def run(
+        self, on_progress: Callable[[Runner], None] | None = None, on_reload: Callable[[], None] | None = None
+    ) -> Outcome:
+        """Start, watch until the end, stop. Call on the main thread: it owns SIGINT and SIGTERM meanwhile.
+
+        Args:
+            on_progress: called now and then.
+            on_reload: what SIGHUP does; default: end the process, as without a handler.
+        """
         pipeline = self.assembly.pipeline
         if pipeline is None:  # no source can be opened
             return self.outcome
         watch = BusWatch(self.assembly.gst, self.inbox)
         started, cpu_started = time.monotonic(), time.process_time()
-        with self._signal_handlers():
+        self._on_reload = on_reload
+        with signals_into(self.inbox, reload=on_reload is not None):
             try:
                 if not hasattr(pipeline, "gst_pipeline"):  # NVIDIA's
                     hold_until_loop_runs(self._element(MUX))
@@ -105,6 +115,16 @@ class Runner:
             name: {counter: int(element.get_property(counter)) for counter in INFERENCE_COUNTERS}
             for name, element in self._inference_elements().items()
         }
+
+    def models(self) -> dict[str, dict[str, Any]]:
+        """The models in force of each inference element, by stage name, and what became of swaps."""
+        names = self._names()
+        return {name: element.live.summary(names) for name, element in self._inference_elements().items()}
+
+    @property
+    def control(self) -> Control:
+        """Takes changes while the pipeline runs, from any thread."""
+        return Control(lambda: {name: e.live for name, e in self._inference_elements().items()}, self._names())
 
     def _inference_elements(self) -> dict[str, Any]:
         names = [node.name for node in self.assembly.graph.nodes.values() if node.factory == "pyinfer"]
@@ -271,22 +291,11 @@ class Runner:
 
     # --- stopping -----------------------------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _signal_handlers(self) -> Iterator[None]:
-        def handler(number: int, _frame: Any) -> None:
-            self.inbox.put(BusEvent("signal", name=signal.Signals(number).name))
-
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, previous in before.items():
-                signal.signal(number, previous)
-
     def _on_signal(self, event: BusEvent) -> bool:
+        if event.name == RELOAD and self._on_reload is not None:
+            log.info("%s: reading the definition again", event.name)
+            self._on_reload()
+            return False
         now = time.monotonic()
         if self._signalled_at is not None:
             if now - self._signalled_at < SAME_SIGNAL_S:

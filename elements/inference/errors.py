@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from elements.inference.frame import Frame
 
 
@@ -31,3 +33,18 @@ def brief(error: BaseException) -> str:
         lines = [line for line in lines if line.startswith("RuntimeError")] or lines
         return lines[-1][:400]
     return f"{type(error).__name__}: {lines[0][:400]}"
+
+
+def failure_text(frames: Sequence[Frame], error: BaseException) -> str:
+    """Where and how a model failed. Of several frames only the failing one, if the model tells."""
+    if isinstance(error, FrameError):
+        where, text = [error.frame], str(error)
+    else:
+        where, text = list(frames), f"{type(error).__name__}: {error}"
+    places = dict.fromkeys(f"source {frame.source_id}, frame {frame.frame_number}" for frame in where)
+    return "; ".join(places) + f": {text}"  # each once: several may be crops of one frame
+
+
+def culprit_of(error: BaseException) -> BaseException:
+    """The exception whose trace shows what failed."""
+    return error.__cause__ or error if isinstance(error, FrameError) else error

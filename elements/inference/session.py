@@ -11,7 +11,7 @@ from typing import Any
 
 from elements.inference.answer import checked_answer
 from elements.inference.config import ModelConfig
-from elements.inference.errors import FrameError, InferenceError, ModelError
+from elements.inference.errors import InferenceError, ModelError, culprit_of, failure_text
 from elements.inference.frame import Frame
 from elements.inference.model import Model
 from elements.inference.result import Result
@@ -19,8 +19,9 @@ from elements.inference.source_options import SourceOptions
 from elements.inference.swap.loader import Answer
 from elements.inference.swap.options import SwapOptions
 from elements.inference.swap.served import ANY_ERROR, ServedModel
+from elements.inference.swap.slots import Group
 from elements.inference.swap.status import SwapStatus
-from elements.inference.swap.swap import Group, Swapper
+from elements.inference.swap.swap import Swapper
 from elements.inference.swap.warm_up import check_classes, warm_up
 from elements.metadata.detections import Detections
 
@@ -174,6 +175,10 @@ class Session:
                 self._swapper.request(self._config_for(options.model), source_id)
         return self._swapper.request(config)
 
+    def refresh(self) -> None:
+        """Load models again whose files have new content."""
+        self._swapper.refresh()
+
     @property
     def sources(self) -> Mapping[int, SourceOptions]:
         """What sources have otherwise, by source id."""
@@ -188,7 +193,7 @@ class Session:
         Raises:
             ModelError: if a class is none of the model's; nothing is changed then.
         """
-        self._check_sources({i: o for i, o in sources.items() if o.model == self.source(i).model})
+        self._check_sources(sources)
         before, self._sources = self._sources, dict(sources)
         self._set_thresholds()
         answers = {}
@@ -208,8 +213,11 @@ class Session:
         return replace(self._config, path=path)
 
     def _check_sources(self, sources: Mapping[int, SourceOptions]) -> None:
+        """Against the models in force; one that is on its way is checked when it is loaded."""
         for source_id, options in sources.items():
-            check_classes(self._swapper.active(source_id), {source_id: options})
+            served = self._swapper.active(source_id)
+            if served.config.path == (options.model or self._config.path):
+                check_classes(served, {source_id: options})
 
     def _prepare(self, served: ServedModel, source_id: int | None) -> None:
         """Make a new model fit for the frames that come. See `Swapper`."""
@@ -290,7 +298,7 @@ class Session:
             return self._finish(work, found)
         reason = f"{broken} rows of its output are not finite numbers"
         if work.failure is not None:
-            reason = _text_of(work.frames, work.failure)
+            reason = failure_text(work.frames, work.failure)
         self._swapper.failed(work.group.served, reason)
         again = Pending(self._assign(work.frames))
         if any(other.group.served is work.group.served for other in again.works):  # there is no way back
@@ -355,12 +363,12 @@ class Session:
         frames, failure = work.frames, work.failure
         assert failure is not None
         if self._on_error == "stop":
-            raise InferenceError(_text_of(frames, failure)) from _culprit(failure)
+            raise InferenceError(failure_text(frames, failure)) from culprit_of(failure)
         if len(frames) > 1:  # find out which ones fail, so that only those are lost
             return [done for frame in frames for done in self.collect(Pending(self._assign([frame])))]
         if not self.failed_by_source and self._report is not None:
-            text = f"{_text_of(frames, failure)}: this frame is skipped, as others will be"
-            self._report(text, _culprit(failure))
+            text = f"{failure_text(frames, failure)}: this frame is skipped, as others will be"
+            self._report(text, culprit_of(failure))
         self.failed_by_source[frames[0].source_id] += 1
         return []
 
@@ -383,18 +391,3 @@ def _run(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[lis
     answer = model.infer(list(frames)) if handle is None else model.collect(handle)  # type: ignore[attr-defined]
     found, broken = checked_answer(answer, len(frames))
     return found, broken + getattr(stats, "nan", 0) - before
-
-
-def _text_of(frames: Sequence[Frame], error: BaseException) -> str:
-    """Where and how a model failed. Of several frames only the failing one, if the model tells."""
-    if isinstance(error, FrameError):
-        where, text = [error.frame], str(error)
-    else:
-        where, text = list(frames), f"{type(error).__name__}: {error}"
-    places = dict.fromkeys(f"source {frame.source_id}, frame {frame.frame_number}" for frame in where)
-    return "; ".join(places) + f": {text}"  # each once: several may be crops of one frame
-
-
-def _culprit(error: BaseException) -> BaseException:
-    """The exception whose trace shows what failed."""
-    return error.__cause__ or error if isinstance(error, FrameError) else error

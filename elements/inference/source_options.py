@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 from collections.abc import Mapping, Sequence
@@ -84,17 +85,23 @@ class SourceOptions:
             names: the model's class names.
             size: (width, height) of the frame, pixels.
             stage_confidence: threshold of sources that have none of their own.
-
-        Raises:
-            ModelError: if a class is none of the model's.
         """
         keep = found.scores >= np.float32(stage_confidence if self.confidence is None else self.confidence)
         if self.classes is not None:
-            keep &= np.isin(found.class_ids, list(class_ids_of(self.classes, names)))
+            keep &= np.isin(found.class_ids, _known_ids(self.classes, names))
         if self.region is not None:
             centres = (found.boxes[:, :2] + found.boxes[:, 2:]) / np.multiply(2, size, dtype=np.float32)
             keep &= inside(self.region, centres)
         return found if keep.all() else found[keep]
+
+
+def _known_ids(classes: Sequence[str | int], names: Sequence[str]) -> list[int]:
+    """Numbers of the classes; one that the model lacks, which was told when it came, has none."""
+    found: list[int] = []
+    for entry in classes:
+        with contextlib.suppress(ModelError):
+            found += class_ids_of((entry,), names)
+    return found
 
 
 def parse_region(value: Any) -> tuple[Point, ...]:

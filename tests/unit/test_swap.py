@@ -44,6 +44,7 @@ class Bench:
 
     options: SwapOptions = field(default_factory=SwapOptions)
     now: float = 0.0
+    contents: dict[str, int] = field(default_factory=dict)
     steps: list[SwapStatus] = field(default_factory=list)
     loaded: list[ServedModel] = field(default_factory=list)
     loading: threading.Event = field(default_factory=threading.Event)
@@ -51,7 +52,14 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.go.set()
-        self.swapper = Swapper(self.options, self.prepare, self.steps.append, self.load, lambda: self.now)
+        self.swapper = Swapper(
+            self.options,
+            self.prepare,
+            self.steps.append,
+            self.load,
+            lambda config, _: self.version_of(config.path),
+            self.clock,
+        )
         self.first = self.swapper.open(ModelConfig("a"))
 
     def load(self, config: ModelConfig) -> ServedModel:
@@ -60,8 +68,14 @@ class Bench:
             assert self.go.wait(LIMIT_S)
         if config.path == "garbage":
             raise ModelError("model 'garbage': it is not a complete ONNX file")
-        self.loaded.append(ServedModel(config, FakeModel(), f"{config.path}@1"))
+        self.loaded.append(ServedModel(config, FakeModel(), self.version_of(config.path)))
         return self.loaded[-1]
+
+    def version_of(self, path: str) -> str:
+        return f"{path}@{self.contents.get(path, 1)}"
+
+    def clock(self) -> float:
+        return self.now
 
     def prepare(self, served: ServedModel, source_id: int | None) -> None:
         if served.config.path == "unfit":
@@ -361,11 +375,21 @@ def test_on_the_way_back_a_source_follows_the_stage_again(bench):
     assert bench.is_closed("a")
 
 
-def test_the_same_model_again_changes_nothing(bench):
+def test_the_same_model_again_is_not_even_loaded(bench):
     answer = bench.swap("a")
     assert (answer.state, answer.reason) == (SwapState.ACTIVE, "it is in force already")
     assert bench.swapper.active() is bench.first
-    assert bench.loaded[1].model.closed.wait(LIMIT_S)
+    assert len(bench.loaded) == 1
+
+
+def test_the_same_file_with_new_content_is_another_model(bench):
+    bench.swap("b")
+    bench.swap("b", source_id=1)
+    bench.contents["b"] = 2
+    bench.swapper.refresh()
+    assert bench.swap("c", source_id=2).state is SwapState.ACTIVE  # behind what refresh asked for
+    assert bench.swapper.versions() == {None: "b@2", 1: "b@2", 2: "c@1"}
+    assert bench.swapper.active(0) is bench.swapper.active(1)
 
 
 def test_requests_that_wait_are_answered_at_the_end(bench):

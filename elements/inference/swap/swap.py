@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from elements.inference.config import ModelConfig
 from elements.inference.errors import ModelError
@@ -20,54 +20,16 @@ from elements.inference.swap.loader import Answer, ModelLoader, SwapRequest
 from elements.inference.swap.options import SwapOptions
 from elements.inference.swap.served import ANY_ERROR, ModelPool, ServedModel, load_served
 from elements.inference.swap.shadow import Comparison
+from elements.inference.swap.slots import Group, Slot, Trial
 from elements.inference.swap.status import SwapState, SwapStatus
-from elements.inference.swap.version import files_of
+from elements.inference.swap.version import files_of, version_of
 from elements.metadata.detections import Detections
 
 log = logging.getLogger("gstorch.swap")
 
 CLOSE_TIMEOUT_S = 5.0
-NEVER = 1 << 62  # frames since the last object, where there was none yet
 STOPPING = "the stage stops"
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Frames of a batch that one model does.
-
-    Attributes:
-        served: the model; held until `Swapper.release`.
-        places: positions of its frames in the batch.
-    """
-
-    served: ServedModel
-    places: list[int]
-
-
-@dataclass(eq=False, slots=True)
-class _Slot:
-    """A model in force, the stage's or one source's, and the one before it.
-
-    ``borrowed``: the one before it is the stage's, so that on the way back the source follows the stage again.
-    """
-
-    source_id: int | None
-    active: ServedModel
-    request: SwapRequest | None = None
-    kept: ServedModel | None = None
-    keep_until: float = 0.0
-    borrowed: bool = False
-    health: Health | None = None
-    empty_frames: int = NEVER
-
-
-@dataclass(eq=False, slots=True)
-class _Trial:
-    """A new model on its shadow run."""
-
-    request: SwapRequest
-    served: ServedModel
-    comparison: Comparison
+IN_FORCE = "it is in force already"
 
 
 class Swapper:
@@ -79,10 +41,8 @@ class Swapper:
             warms it up; raises `ModelError` if it is unfit.
         notify: gets every step of every swap, with the lock held: it must not wait for another thread.
         load: makes a `ServedModel` of a config.
+        version: tells the version of a config's present content.
         clock: seconds.
-
-    Attributes:
-        counts: how often each state was reached.
     """
 
     def __init__(
@@ -91,16 +51,18 @@ class Swapper:
         prepare: Callable[[ServedModel, int | None], None],
         notify: Callable[[SwapStatus], None],
         load: Callable[[ModelConfig], ServedModel] = load_served,
+        version: Callable[[ModelConfig, Any], str] = version_of,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.options = options
-        self.counts = dict.fromkeys(SwapState, 0)
-        self._prepare, self._notify, self._load, self._clock = prepare, notify, load, clock
+        self._prepare, self._notify, self._clock = prepare, notify, clock
+        self._load, self._version = load, version
         self._lock = threading.RLock()
         self._loader = ModelLoader(self._lock, self._serve, self._request_changed)
         self._pool = ModelPool()
-        self._slots: dict[int | None, _Slot] = {}
-        self._trials: dict[int | None, _Trial] = {}
+        self._slots: dict[int | None, Slot] = {}
+        self._trials: dict[int | None, Trial] = {}
+        self._wanted: dict[int | None, ModelConfig] = {}  # what was asked for last, in force or not
         self._watching = False
         self._closed = False
 
@@ -115,7 +77,8 @@ class Swapper:
         served = next((slot.active for slot in self._slots.values() if slot.active.config == config), None)
         served = served or self._load(config)
         with self._lock:
-            self._slots[source_id] = _Slot(source_id, self._pool.hold(served))
+            self._slots[source_id] = Slot(source_id, self._pool.hold(served))
+            self._wanted[source_id] = config
         return served
 
     def active(self, source_id: int | None = None) -> ServedModel:
@@ -225,6 +188,8 @@ class Swapper:
                 self._answer(request, SwapState.REJECTED, reason=STOPPING)
             else:
                 self._supersede(source_id, f"'{config.path}' was asked for after it")
+                self._wanted[source_id] = config
+                self._follow_files()
                 self._loader.put(request)
         return request.answer
 
@@ -232,10 +197,18 @@ class Swapper:
         """A source has no model of its own any more: the stage's does its frames from the next batch on."""
         with self._lock:
             self._supersede(source_id, "the source uses the stage's model again")
+            self._wanted.pop(source_id, None)
+            self._follow_files()
             slot = self._slots.pop(source_id, None)
             if slot is not None:
                 self._drop_kept(slot)
                 self._pool.release(slot.active)
+
+    def refresh(self) -> None:
+        """Ask again for every model that was asked for last. One that is in force, unchanged, is not loaded again."""
+        with self._lock:
+            for source_id, config in list(self._wanted.items()):
+                self.request(config, source_id)
 
     def watch(self, on: bool) -> None:
         """Whether a change of a model's file loads it again. See `FileWatch` for when a change counts."""
@@ -261,10 +234,12 @@ class Swapper:
     # --- on the loader's thread ---------------------------------------------------------------------------------------
 
     def _serve(self, request: SwapRequest) -> None:
-        with self._lock:
-            self._say(request, SwapState.LOADING)
         served = None
         try:
+            if self._is_in_force(request):
+                return
+            with self._lock:
+                self._say(request, SwapState.LOADING)
             served = self._load(request.config)
             self._prepare(served, request.source_id)
         except ANY_ERROR as error:
@@ -277,6 +252,19 @@ class Swapper:
         with self._lock:
             self._offer(request, self._pool.shared(served))
 
+    def _is_in_force(self, request: SwapRequest) -> bool:
+        """Answer a request for what is in force already, which need not be loaded to find that out."""
+        with self._lock:
+            slot = self._slots.get(request.source_id)
+            active = slot.active if slot is not None else None
+        if active is None or active.config != request.config:
+            return False
+        if active.version != self._version(request.config, active.model):
+            return False
+        with self._lock:
+            self._answer(request, SwapState.ACTIVE, active, IN_FORCE)
+        return True
+
     def _offer(self, request: SwapRequest, served: ServedModel) -> None:
         """A model is ready and held: it takes over, or begins its shadow run."""
         newer = self._loader.newest(request.source_id)
@@ -286,17 +274,17 @@ class Swapper:
             self._answer(request, state, served, f"'{newer.config.path}' was asked for after it" if newer else STOPPING)
             self._pool.release(served)
         elif slot is not None and slot.active is served:
-            self._answer(request, SwapState.ACTIVE, served, "it is in force already")
+            self._answer(request, SwapState.ACTIVE, served, IN_FORCE)
             self._pool.release(served)
         elif self.options.shadow:
-            self._trials[request.source_id] = _Trial(request, served, Comparison(self.options))
+            self._trials[request.source_id] = Trial(request, served, Comparison(self.options))
             self._say(request, SwapState.SHADOW, served)
         else:
-            self._switch(_Trial(request, served, Comparison(self.options)))
+            self._switch(Trial(request, served, Comparison(self.options)))
 
     # --- steps; with the lock held ------------------------------------------------------------------------------------
 
-    def _slot(self, source_id: int | None) -> _Slot:
+    def _slot(self, source_id: int | None) -> Slot:
         return self._slots.get(source_id) or self._slots[None]
 
     def _groups(self, models: Sequence[ServedModel | None]) -> list[Group]:
@@ -309,12 +297,12 @@ class Swapper:
             groups[id(served)].places.append(place)
         return list(groups.values())
 
-    def _switch(self, trial: _Trial) -> None:
+    def _switch(self, trial: Trial) -> None:
         """A new model, which is held, takes over; the one before is kept for a while."""
         source_id = trial.request.source_id
         before = self._slots.get(source_id)
         old = before or self._slots[None]
-        slot = _Slot(source_id, trial.served, trial.request, borrowed=before is None)
+        slot = Slot(source_id, trial.served, trial.request, borrowed=before is None)
         if before is not None:
             self._drop_kept(before)
         if self.options.keep:
@@ -323,17 +311,16 @@ class Swapper:
         self._slots[source_id] = slot
         if before is not None:
             self._pool.release(before.active)
-        self._follow_files()
         self._answer(trial.request, SwapState.ACTIVE, trial.served)
 
-    def _roll_back(self, slot: _Slot, reason: str) -> None:
+    def _roll_back(self, slot: Slot, reason: str) -> None:
         assert slot.kept is not None and slot.request is not None
         failed = slot.active
         if slot.borrowed:
             self._pool.release(slot.kept)
             del self._slots[slot.source_id]
         else:
-            self._slots[slot.source_id] = _Slot(slot.source_id, slot.kept)
+            self._slots[slot.source_id] = Slot(slot.source_id, slot.kept)
         self._say(slot.request, SwapState.ROLLED_BACK, failed, reason)
         self._pool.release(failed)
 
@@ -343,12 +330,12 @@ class Swapper:
             if slot.kept is not None and self._clock() >= slot.keep_until:
                 self._drop_kept(slot)
 
-    def _drop_kept(self, slot: _Slot) -> None:
+    def _drop_kept(self, slot: Slot) -> None:
         if slot.kept is not None:
             self._pool.release(slot.kept)
         slot.kept = slot.health = None
 
-    def _trials_of(self, served: ServedModel) -> list[tuple[int | None, _Trial]]:
+    def _trials_of(self, served: ServedModel) -> list[tuple[int | None, Trial]]:
         return [(source_id, trial) for source_id, trial in self._trials.items() if trial.served is served]
 
     def _end_trial(self, source_id: int | None, state: SwapState, reason: str) -> None:
@@ -375,19 +362,18 @@ class Swapper:
         in_force = self._slot(request.source_id).active.version if self._slots else ""
         version = served.version if served is not None else ""
         status = SwapStatus(state, request.config.path, version, in_force, reason, request.source_id)
-        self.counts[state] += 1
         self._notify(status)
         return status
 
     # --- watched files ------------------------------------------------------------------------------------------------
 
     def _follow_files(self) -> None:
-        slots = self._slots.values() if self._watching else ()
-        self._loader.watch({path for slot in slots for path in files_of(slot.active.config)})
+        configs = self._wanted.values() if self._watching else ()
+        self._loader.watch({path for config in configs for path in files_of(config)})
 
     def _request_changed(self, paths: set[str]) -> None:
         """Ask again for the models of files that have new content."""
-        for slot in list(self._slots.values()):
-            if paths.intersection(files_of(slot.active.config)):
-                log.info("model '%s' has changed: loading it again", slot.active.config.path)
-                self.request(slot.active.config, slot.source_id)
+        for source_id, config in list(self._wanted.items()):
+            if paths.intersection(files_of(config)):
+                log.info("model '%s' has changed: loading it again", config.path)
+                self.request(config, source_id)
