@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from elements.base import ElementError, Gst
-from elements.inference.crops import scaled_region
 from elements.inference.frame import ArrayFrame, Frame, Image, Region
 from elements.metadata.placement import Placement
 from elements.portable import frames as portable
@@ -156,9 +155,9 @@ class ExtractedFrame:
             )
         picture: Image = np.asarray(np.from_dlpack(self._surface), np.uint8)[self._active]  # no copy
         if region is not None:
-            x1, y1, x2, y2 = scaled_region(region, (self.width, self.height), (picture.shape[1], picture.shape[0]))
-            picture = picture[y1:y2, x1:x2]
-        return ArrayFrame(picture).resized(width, height, out)
+            sx, sy = self.placement.scale
+            region = (region[0] * sx, region[1] * sy, region[2] * sx, region[3] * sy)
+        return ArrayFrame(picture).resized(width, height, out, region)
 
     @property
     def _active(self) -> tuple[slice, slice]:

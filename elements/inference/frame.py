@@ -77,9 +77,16 @@ class ArrayFrame:
         return int(self.pixels.shape[0])
 
     def resized(self, width: int, height: int, out: Image | None = None, region: Region | None = None) -> Image:
-        """See `Frame.resized`. A region is rounded to whole pixels."""
+        """See `Frame.resized`."""
         if out is None:
             out = np.empty((height, width, 3), np.uint8)
-        x1, y1, x2, y2 = (0, 0, self.width, self.height) if region is None else (round(edge) for edge in region)
-        cv2.resize(self.pixels[y1:y2, x1:x2], (width, height), dst=out, interpolation=cv2.INTER_LINEAR)
+        x1, y1, x2, y2 = region or (0, 0, self.width, self.height)
+        if all(float(edge).is_integer() for edge in (x1, y1, x2, y2)):
+            part = self.pixels[int(y1) : int(y2), int(x1) : int(x2)]
+            cv2.resize(part, (width, height), dst=out, interpolation=cv2.INTER_LINEAR)
+        else:
+            sx, sy = (x2 - x1) / width, (y2 - y1) / height
+            matrix = np.array([[sx, 0, x1 + sx / 2 - 0.5], [0, sy, y1 + sy / 2 - 0.5]])  # between pixel centres
+            flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+            cv2.warpAffine(self.pixels, matrix, (width, height), out, flags, cv2.BORDER_REPLICATE)
         return out

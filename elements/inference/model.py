@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from elements.inference.config import ModelConfig
+from elements.inference.crops import CropFrame
 from elements.inference.engines.base import DeviceEngine, engine_name, is_class_path
 from elements.inference.errors import FrameError as FrameError
 from elements.inference.errors import ModelError, brief
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from elements.inference.gpu.path import DevicePath
 
 log = logging.getLogger("gstorch.inference")
+
+PARTS_PER_THREAD = 4  # of many runs, so that a thread that is done early takes another part
 
 
 class Model(Protocol):
@@ -112,6 +116,7 @@ class DetectionModel:
         self.task: Task | None = None
         self.stats = ModelStats()
         self._network: LoadedModel | None = None
+        self._threads = len(os.sched_getaffinity(0))
         self._pool: ThreadPoolExecutor | None = None
         self._device: DevicePath | None = None
 
@@ -127,7 +132,7 @@ class DetectionModel:
         except ModelError as error:
             raise ModelError(f"model '{self.config.path}': {error}") from error
         self._preprocessor = Preprocessor(self._network.engine.spec, self._network.preprocess)
-        self._pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)), thread_name_prefix="infer")
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="infer")
         self.names = self._network.names
         self.task = self._network.decoder.task
         self.stats = ModelStats()
@@ -161,7 +166,7 @@ class DetectionModel:
         if self._device is not None and work.pending is not None:
             results = self._collect_runs(self._device, runs, work.pending)
         else:  # a single run stays on the caller's thread: handing it over would gain nothing
-            results = map(self._execute, runs) if len(runs) == 1 else self._pool.map(self._execute, runs)
+            results = map(self._execute, runs) if len(runs) == 1 else self._execute_in_parallel(self._pool, runs)
         detections = [Detections() for _ in range(work.frames)]
         invalid = 0
         for run, found in zip(runs, results, strict=True):
@@ -200,15 +205,15 @@ class DetectionModel:
         A fixed batch decides itself. Where any batch goes, ONNX Runtime runs frames one by one on the CPU (see
         `engines.onnx`).
         """
+        spec = network.engine.spec
+        together = network.engine.on_gpu or isinstance(network.engine, DeviceEngine)
         groups: dict[Size, list[int]] = {}
         for place, frame in enumerate(frames):
             size = network.size
-            if network.stride:
+            if network.stride and not (together and isinstance(frame, CropFrame)):  # crops have all shapes: one run
                 source = (frame.width, frame.height)
                 size = smallest_input(source, size, network.stride, network.preprocess.letterbox)
             groups.setdefault(size, []).append(place)
-        spec = network.engine.spec
-        together = network.engine.on_gpu or isinstance(network.engine, DeviceEngine)
         free_batch = (self.config.batch_size or len(frames)) if together else 1
         batch = spec.batch or min(free_batch, spec.max_batch or free_batch)
         return [
@@ -216,6 +221,14 @@ class DetectionModel:
             for size, places in groups.items()
             for i in range(0, len(places), batch)
         ]
+
+    def _execute_in_parallel(
+        self, pool: ThreadPoolExecutor, runs: Sequence[_Run]
+    ) -> Iterable[list[tuple[Detections, int]]]:
+        """Hand the runs over in few parts, where there are many small ones: crops of objects."""
+        size = max(1, len(runs) // (PARTS_PER_THREAD * self._threads))
+        parts = [runs[i : i + size] for i in range(0, len(runs), size)]
+        return itertools.chain.from_iterable(pool.map(lambda part: [self._execute(run) for run in part], parts))
 
     def _execute(self, run: _Run) -> list[tuple[Detections, int]]:
         """Detections and number of broken rows for each frame of ``run``."""

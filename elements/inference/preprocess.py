@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from elements.inference.frame import Frame, Image
+from elements.inference.frame import Frame, Image, Region
 from elements.inference.letterbox import LetterboxMode, Size, place
 from elements.metadata.placement import Placement
 
@@ -93,20 +93,24 @@ class Preprocessor:
         placement = place((frame.width, frame.height), size, self.options.letterbox)
         canvas = self._canvas(placement, size)
         left, top, width, height = (int(v) for v in (placement.left, placement.top, placement.width, placement.height))
-        if self.options.letterbox == "crop":
-            np.copyto(canvas, frame.resized(width, height)[-top : size[1] - top, -left : size[0] - left])
+        if self.options.letterbox == "crop":  # only what stays is scaled: an object may be very long
+            frame.resized(*size, out=canvas, region=_to_source((0, 0, *size), placement))
         else:
             frame.resized(width, height, out=canvas[top : top + height, left : left + width])
         self._convert(canvas, slot)
         return placement
 
     def _canvas(self, placement: Placement, size: Size) -> Image:
-        """A padded canvas for this placement. Only the picture's area is ever written again, so padding stays."""
-        canvases: dict[tuple[object, ...], Image] = self._local.__dict__.setdefault("canvases", {})
-        key = (size, placement.left, placement.top, placement.width, placement.height)
-        if key not in canvases:
-            canvases[key] = np.full((size[1], size[0], 3), self.options.pad, np.uint8)
-        return canvases[key]
+        """A canvas of ``size``, padded around this placement.
+
+        Only the picture's area is ever written, so padding stays as long as pictures of one shape follow each other.
+        """
+        canvases: dict[Size, tuple[Image, Placement]] = self._local.__dict__.setdefault("canvases", {})
+        canvas, last = canvases.get(size) or (np.empty((size[1], size[0], 3), np.uint8), None)
+        if last is None or _area(last) != _area(placement):
+            canvas[:] = self.options.pad
+            canvases[size] = (canvas, placement)
+        return canvas
 
     def _convert(self, canvas: Image, slot: Tensor) -> None:
         gains, offsets = (np.array(values, np.float32) for values in self.options.affine())
@@ -125,3 +129,13 @@ class Preprocessor:
         np.multiply(pixels, gain, out=out, casting="unsafe")
         if self.options.scale != "0-1":
             np.add(out, offset, out=out, casting="unsafe")
+
+
+def _area(placement: Placement) -> tuple[float, float, float, float]:
+    return placement.left, placement.top, placement.width, placement.height
+
+
+def _to_source(box: Region, placement: Placement) -> Region:
+    """A rectangle of the network's input, inside of the picture, in pixels of the picture."""
+    (sx, sy), left, top = placement.scale, placement.left, placement.top
+    return (box[0] - left) / sx, (box[1] - top) / sy, (box[2] - left) / sx, (box[3] - top) / sy
