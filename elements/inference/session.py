@@ -377,7 +377,9 @@ _AS_THE_STAGE = SourceOptions()
 
 
 def _task_of(served: ServedModel) -> str:
-    return str(getattr(served.model, "task", None) or getattr(served.config, "task", "detect"))
+    """As the model tells; a class of one's own that does not, and of which the stage says nothing, detects."""
+    task = getattr(served.model, "task", None) or served.config.task
+    return "detect" if task == "auto" else str(task)
 
 
 def _run(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[list[Detections], int]:
