@@ -38,10 +38,10 @@ EOF
     done
     export GSTORCH_REAL_ELEMENTS="${real# }"
     export GST_PLUGIN_PATH="$elements:$elements/portable${path:+:$path}"
-    # GStreamer's Python loader puts only one of its folders on Python's path
+    # GStreamer's Python loader puts only one of its folders on Python's path, which may be one of the user's
     case ":${PYTHONPATH:-}:" in
-        *":$elements/portable/python:"*) ;;
-        *) export PYTHONPATH="$elements/portable/python${PYTHONPATH:+:$PYTHONPATH}" ;;
+        *":$elements/python:$elements/portable/python:"*) ;;
+        *) export PYTHONPATH="$elements/python:$elements/portable/python${PYTHONPATH:+:$PYTHONPATH}" ;;
     esac
 
     key="$({

@@ -53,7 +53,7 @@ ROOTS: dict[str, dict[str, str]] = {
     "pipelines/runner.py": {"self.assembly.pipeline": "Pipeline"},
 }
 
-# of ours, but on the portable module by intent: the editors of each runtime, and the kit that runs operators without one
+# on one runtime by intent: the editors of each, and the kit that runs operators without any
 ON_ONE_RUNTIME = {
     "elements/metadata/nvds/editor.py",
     "elements/metadata/plain_editor.py",
