@@ -170,6 +170,6 @@ class Amqp(Broker):
 
 def _reason(error: BaseException) -> str:
     """The innermost cause in pika's nested errors."""
-    inner = getattr(error, "exceptions", None) or [getattr(error, "exception", None)]
-    last = inner[-1]
-    return _reason(last) if isinstance(last, BaseException) else str(error) or type(error).__name__
+    nested = getattr(error, "exceptions", None) or [getattr(error, "exception", None), *error.args]
+    inner = next((cause for cause in reversed(nested) if isinstance(cause, BaseException)), None)
+    return _reason(inner) if inner else str(error) or type(error).__name__

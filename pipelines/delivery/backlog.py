@@ -52,7 +52,7 @@ class Backlog:
         self._clock = clock
         self._lock = OwnerLock(path, "sender")
         self._connection = open_store(path, create=False)
-        # Syncing is `upkeep`'s; a power cut may bring settled messages back, which then arrive twice.
+        # Syncing is the pipeline's upkeep's; a power cut may bring settled messages back, which then arrive twice.
         self._connection.execute("PRAGMA synchronous = OFF")
         self._connection.execute("PRAGMA wal_autocheckpoint = 0")
         self._prefix = outbox_id(self._connection) + "-"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +14,14 @@ from pipelines.delivery.connection import Connection
 from pipelines.delivery.outbox import Limits, Outbox
 from pipelines.delivery.process import Order, SenderProcess
 from pipelines.delivery.store import Counters, Message, OutboxError
+from pipelines.delivery.upkeep import keep_up
 from pipelines.delivery.worker import Backoff
 
 log = logging.getLogger("gstorch.delivery")
 
 WATCH_EVERY_S = 0.5
 FLUSH_S = 2.0
+DROPS_EVERY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,18 @@ class Delivery:
         connection = settings.connection
         broker_class(connection.broker)(connection, settings.timeout)  # a wrong option is found here, not in the child
         self._outbox = Outbox(settings.outbox, settings.limits)
-        order = Order(settings.outbox, connection, settings.limits.max_age, settings.timeout, settings.backoff)
-        self._process = SenderProcess(order)
+        self._process = SenderProcess(Order(settings.outbox, connection, settings.timeout, settings.backoff))
         self._told = ("", "")
+        self._told_dropped = 0
+        self._tell_dropped_after = 0.0
         self._ended = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name="delivery", daemon=True)
-        self._watcher.start()
+        upkeep = (settings.outbox, settings.limits.max_age, self._ended)
+        self._threads = [
+            threading.Thread(target=self._watch, name="delivery", daemon=True),
+            threading.Thread(target=keep_up, args=upkeep, name="outbox", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def put(self, messages: Sequence[Message]) -> None:
         """Put messages into the outbox, in order; about 30 µs, and 3 to 7 µs for each message. See `Outbox.put`.
@@ -113,7 +122,8 @@ class Delivery:
             The counters at the end.
         """
         self._ended.set()
-        self._watcher.join()
+        for thread in self._threads:
+            thread.join()
         self._outbox.flush(FLUSH_S)
         self._process.end(timeout)
         counters = self._outbox.counters()
@@ -141,7 +151,13 @@ class Delivery:
                 self._tell(Status(self._settings.connection.name, "waiting", str(error), Counters(0, 0, {})))
 
     def _tell(self, status: Status) -> None:
-        """Log what has changed, once."""
+        """Log what has changed, once; drops at most every `DROPS_EVERY_S`."""
+        dropped = {reason: n for reason, n in status.counters.dropped.items() if n}
+        if sum(dropped.values()) > self._told_dropped and time.monotonic() >= self._tell_dropped_after:
+            listed = ", ".join(f"{n} {reason}" for reason, n in dropped.items())
+            log.warning("%s: messages dropped since the outbox was made: %s", status.broker, listed)
+            self._told_dropped = sum(dropped.values())
+            self._tell_dropped_after = time.monotonic() + DROPS_EVERY_S
         now = (status.state, status.error)
         if now == self._told:
             return

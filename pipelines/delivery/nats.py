@@ -32,6 +32,7 @@ class Nats(Broker):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
         self._stream: Any = None
+        self._last_error: Exception | None = None
 
     def connect(self) -> None:
         """Log in; make sure of the stream."""
@@ -82,6 +83,8 @@ class Nats(Broker):
         assert self._loop is not None
         try:
             return self._loop.run_until_complete(asyncio.wait_for(work, self.timeout))
+        except nats.errors.NoServersError as error:
+            raise BrokerError(f"{failure}: {_text(self._last_error or error)}") from None
         except (nats.errors.Error, OSError, TimeoutError) as error:
             raise BrokerError(f"{failure}: {_text(error)}") from None
 
@@ -90,11 +93,14 @@ class Nats(Broker):
         from nats.js.errors import NotFoundError
 
         place = self.connection
+        self._last_error = None
         self._client = await nats.connect(
             servers=[f"nats://{joined(host, port)}" for host, port in place.hosts],
-            allow_reconnect=False,  # the sender does that
+            allow_reconnect=False,  # trying again is the sender's business
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
             connect_timeout=max(1, int(self.timeout)),
-            error_cb=_ignore,
+            error_cb=self._on_error,
             user=place.username,
             password=place.secret,
             tls=_tls_context(place) if place.tls else None,
@@ -107,16 +113,15 @@ class Nats(Broker):
             except NotFoundError:
                 await self._stream.add_stream(name=name, subjects=[place.topic])
 
+    async def _on_error(self, error: Exception) -> None:
+        self._last_error = error
+
     async def _publish(self, messages: Sequence[Queued]) -> list[Any]:
         futures = [
             await self._stream.publish_async(message.topic, message.payload, headers={"Nats-Msg-Id": message.id})
             for message in messages
         ]
         return await asyncio.gather(*futures, return_exceptions=True)
-
-
-async def _ignore(_error: Exception) -> None:
-    """Errors come out of the calls too."""
 
 
 def _tls_context(place: Connection) -> ssl.SSLContext:

@@ -1,12 +1,13 @@
 """The pipeline's end of the outbox.
 
-What `Outbox.put` has written survives the death of the process (it is in the kernel's page cache); the sender syncs it
+What `Outbox.put` has written survives the death of the process (it is in the kernel's page cache); `upkeep` syncs it
 to the disk once a second, so a power cut loses that second at most.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import sqlite3
 import threading
 import time
@@ -35,6 +36,8 @@ BUSY_MS = 10
 RETRY_S = 0.25
 PATIENCE_S = 1.0
 HELD_BYTES = 16 << 20
+RESERVE_BYTES = 64 << 20
+"""Disk space that is left free: without any the sender could not settle what it has delivered, and nobody else work."""
 ROWS_PER_INSERT = 500
 
 
@@ -43,9 +46,10 @@ class Limits:
     """What an outbox may hold.
 
     Attributes:
-        max_bytes: size of the database's used pages.
+        max_bytes: size of the database's used pages. The outbox counts as full before that when the disk has less than
+            `RESERVE_BYTES` left.
         max_age: seconds after which a message is dropped instead of delivered; None: never.
-        when_full: which messages go when ``max_bytes`` is reached.
+        when_full: which messages go when the outbox is full.
     """
 
     max_bytes: int = 1 << 30
@@ -79,7 +83,7 @@ class Outbox:
         connection = open_store(path)
         try:
             self._owner = OwnerLock(path, "pipeline")
-            # The sender makes the checkpoints and their syncs: a put never waits for the disk.
+            # `upkeep` makes the checkpoints and their syncs: a put never waits for the disk.
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
@@ -166,7 +170,7 @@ class Outbox:
                 self._write_counts()
             while self._held:
                 chunk = self._held[:ROWS_PER_INSERT]
-                if self._is_full():
+                if self._is_full(chunk):
                     if self.limits.when_full == "drop-newest":
                         self._uncounted["newest"] += len(chunk)
                         self._forget(len(chunk))
@@ -191,10 +195,15 @@ class Outbox:
             tuple(values),
         )
 
-    def _is_full(self) -> bool:
+    def _is_full(self, chunk: list[tuple[float, Message]]) -> bool:
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
-        return bool((pages - free) * PAGE_BYTES >= self.limits.max_bytes)
+        if (pages - free) * PAGE_BYTES >= self.limits.max_bytes:
+            return True
+        if free * PAGE_BYTES > 2 * sum(_size(message) for _, message in chunk):
+            return False  # the file need not grow
+        disk = os.statvfs(self.path)
+        return disk.f_bavail * disk.f_frsize < RESERVE_BYTES
 
     def _drop_oldest(self, number: int) -> None:
         with self._transaction():

@@ -21,7 +21,6 @@ from pipelines.delivery.backlog import Backlog
 from pipelines.delivery.broker import broker_class
 from pipelines.delivery.connection import Connection
 from pipelines.delivery.store import OutboxError, explained
-from pipelines.delivery.upkeep import keep_up
 from pipelines.delivery.worker import Backoff, Sender
 
 log = logging.getLogger("gstorch.delivery")
@@ -40,7 +39,6 @@ class Order:
 
     outbox: Path
     connection: Connection
-    max_age: float | None
     timeout: float
     backoff: Backoff
 
@@ -142,15 +140,10 @@ def _send(order: Order, orders: BinaryIO) -> None:
     backlog = _take_over(order)
     broker = broker_class(order.connection.broker)(order.connection, order.timeout)
     sender = Sender(backlog, broker, order.backoff)
-    stop = threading.Event()
     threading.Thread(target=_obey, args=(orders, sender), daemon=True).start()
-    upkeep = threading.Thread(target=keep_up, args=(order.outbox, order.max_age, stop))
-    upkeep.start()
     try:
         sender.run()
     finally:
-        stop.set()
-        upkeep.join()
         backlog.close()
 
 

@@ -6,6 +6,7 @@ Whatever moves a message also moves its counter, in the same transaction, so aft
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import secrets
@@ -193,9 +194,9 @@ class OwnerLock:
             raise OutboxError(
                 f"outbox '{path}' is in use by another {role} (process {owner}); end it or give each its own outbox"
             ) from None
-        self._file.truncate(0)
-        self._file.write(str(os.getpid()))
-        self._file.flush()
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without the number too
+            os.ftruncate(self._file.fileno(), 0)
+            os.write(self._file.fileno(), str(os.getpid()).encode())
 
     def release(self) -> None:
         """Let the next owner in."""

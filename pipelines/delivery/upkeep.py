@@ -1,4 +1,4 @@
-"""Keeps the outbox's file on the disk and small, beside the sender and whatever it waits for."""
+"""Keeps the outbox's file on the disk and small, in a thread that neither the video nor the sender waits for."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from pipelines.delivery.store import count, open_store
 
 log = logging.getLogger("gstorch.delivery")
 
-EVERY_S = 1.0
-WAL_BYTES = 16 << 20
-"""Above this the write-ahead log is started anew, for which writers are kept out for the length of one sync."""
+LOOK_EVERY_S = 0.2
+SYNC_EVERY_S = 1.0
+WAL_BYTES = 8 << 20
+"""Above this the write-ahead log is synced at once and started anew; writers are kept out for the length of a sync."""
 VACUUM_PAGES = 2000
 EXPIRE_ROWS = 2000
 
 
 def keep_up(path: Path, max_age: float | None, stop: threading.Event) -> None:
-    """Sync, expire and shrink once a second until ``stop`` is set; run it in a thread of its own.
+    """Sync, expire and shrink about once a second until ``stop`` is set; run it in a thread of its own.
 
     Args:
         path: the outbox.
@@ -30,8 +31,12 @@ def keep_up(path: Path, max_age: float | None, stop: threading.Event) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")  # a checkpoint syncs, a commit does not
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     wal = path.with_name(f"{path.name}-wal")
-    while not stop.wait(EVERY_S):
+    synced = time.monotonic()
+    while not stop.wait(LOOK_EVERY_S):
         try:
+            if time.monotonic() < synced + SYNC_EVERY_S and wal.stat().st_size < WAL_BYTES:
+                continue
+            synced = time.monotonic()
             if max_age is not None:
                 expire(connection, time.time() - max_age)
             _sync(connection, wal)
@@ -59,7 +64,7 @@ def expire(connection: sqlite3.Connection, before: float) -> None:
 
 def _sync(connection: sqlite3.Connection, wal: Path) -> None:
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-    if wal.stat().st_size > WAL_BYTES:
+    if wal.stat().st_size >= WAL_BYTES:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 

@@ -118,7 +118,7 @@ class Sender:
             try:
                 return self._backlog.settle(batch, delivered, refused)
             except sqlite3.OperationalError as error:
-                log.warning("messages were delivered, but the outbox cannot be written: %s", error)
+                log.debug("messages were delivered, but the outbox cannot be written: %s", error)
                 if self._stop.wait(SETTLE_AGAIN_S):
                     return None
         return None

@@ -116,6 +116,20 @@ def test_a_full_outbox_drops_and_counts(path, when_full, kept):
     outbox.close()
 
 
+def test_the_last_room_on_the_disk_is_not_taken(path, monkeypatch):
+    outbox = Outbox(path)
+    outbox.put(numbered(range(100), size=990))
+    monkeypatch.setattr("pipelines.delivery.outbox.RESERVE_BYTES", 1 << 60)
+    for start in range(100, 200, 10):
+        outbox.put(numbered(range(start, start + 10), size=990))
+    left = rows(path)
+    assert max(left) == 199
+    assert 50 <= len(left) <= 110  # it lives in the room that it has
+    assert outbox.counters().dropped["oldest"] == 200 - len(left)
+    check_sum(outbox)
+    outbox.close()
+
+
 def test_a_message_that_is_dropped_while_it_is_sent_counts_once(path):
     outbox, backlog = Outbox(path, Limits(max_bytes=60_000)), Backlog(path)
     outbox.put(numbered(range(10), size=990))
@@ -145,7 +159,8 @@ def test_old_messages_expire(path):
 
 
 def test_upkeep_syncs_and_gives_room_back(path, monkeypatch):
-    monkeypatch.setattr("pipelines.delivery.upkeep.EVERY_S", 0.02)
+    monkeypatch.setattr("pipelines.delivery.upkeep.LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr("pipelines.delivery.upkeep.SYNC_EVERY_S", 0.02)
     outbox, backlog = Outbox(path), Backlog(path)
     outbox.put(numbered(range(2000), size=1000))
     stop = threading.Event()
