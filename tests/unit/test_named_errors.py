@@ -120,3 +120,19 @@ def test_an_onnx_file_of_dynamic_size(tmp_path, caplog):
     model.close()
     said = f"model '{path}' takes pictures of any size and does not say which is best: 640 x 640 is used; set "
     assert caplog.messages[0] == f"{said}'input_size'"
+
+
+def test_rgba_on_the_pad():
+    """NVIDIA's `extract` gives a void tensor for anything but RGB."""
+    from elements.base import ElementError
+    from elements.frames import ExtractedFrame
+
+    buffer = types.SimpleNamespace(extract=lambda batch_id: None)
+    names = ("batch_id", "pad_index", "source_id", "source_width", "source_height", "frame_number", "buffer_pts")
+    meta = types.SimpleNamespace(**dict.fromkeys((*names, "ntp_timestamp"), 0))
+    with pytest.raises(ElementError) as raised:
+        ExtractedFrame(buffer, meta, padded=False).resized(64, 64)
+    text = str(raised.value)
+    assert "only RGB frames in GPU memory can be read, not RGBA" in text
+    assert "put nvvideoconvert and the capsfilter video/x-raw(memory:NVMM),format=RGB before this element" in text
+    assert "\n" not in text
