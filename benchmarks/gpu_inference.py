@@ -20,8 +20,9 @@ import torch
 
 from benchmarks.network import Detector as Network
 from elements.inference.config import ModelConfig
+from elements.inference.decoders import Sample, choose_decoder
 from elements.inference.frame import ArrayFrame
-from elements.inference.gpu.detect import Detector
+from elements.inference.gpu.detect import COLUMNS, Detector
 from elements.inference.gpu.letterbox import fill_table, letterbox
 from elements.inference.gpu.letterbox_triton import letterbox_fused
 from elements.inference.gpu.nms_triton import suppress_fused
@@ -116,21 +117,22 @@ def detect_figures(batch: int = 16, objects: int = 100) -> Figures:
     output[:, 2:4] = rng.uniform(20, 80, (batch, 2, 8400))
     output[:, 4:8, :objects] = rng.uniform(0.3, 0.9, (batch, 4, objects))
     tensor = torch.from_numpy(output).half().cuda()
-    detector = Detector("yolov8", suppress_fused, torch.tensor([0.25, 0.45], device="cuda"), None)
+    decoder = choose_decoder(Sample({"output": output[:1].astype(np.float32)}, SIZE, task="detect"), "yolov8")
+    detector = Detector(decoder, suppress_fused, torch.tensor([0.25, 0.45], device="cuda"), None)
     stream = torch.cuda.Stream()
     with torch.inference_mode(), torch.cuda.stream(stream):
-        detector.pack(tensor, SIZE, 512)
+        detector.pack([tensor], SIZE, 512)
         stream.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):
-            packed = detector.pack(tensor, SIZE, 512)
+            packed = detector.pack([tensor], SIZE, 512)
         host = torch.empty(packed.shape, pin_memory=True)
         figures = {
             f"decode_nms_{objects}_objects_ms": gpu_us(graph.replay) / 1000,
             "host_copy_us": gpu_us(lambda: host.copy_(packed, non_blocking=True)),
             "host_copy_bytes": host.numel() * 4,
         }
-        few = packed[:, :301].contiguous()
+        few = packed[:, : 301 * COLUMNS].contiguous()
         host_few = torch.empty(few.shape, pin_memory=True)
         figures["host_copy_300_rows_us"] = gpu_us(lambda: host_few.copy_(few, non_blocking=True))
     return figures

@@ -18,6 +18,16 @@ from tests.torch_models import padded
 NETWORK = (320, 192)
 ANCHORS = 40 * 24 + 20 * 12 + 10 * 6
 CLASSES, MASKS = 5, 4
+TASKS = [
+    (layout, task)
+    for layout, tasks in {
+        "yolov8": ("obb", "segment", "pose"),
+        "yolov8-transposed": ("obb", "segment", "pose"),
+        "yolov5": ("segment",),
+        "end2end": ("obb", "segment", "pose"),
+    }.items()
+    for task in tasks
+]
 LETTERBOXES = [
     Preprocess(mode, color, scale, pad)
     for mode, color, scale, pad in [

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elements.inference.frame import ArrayFrame
-from elements.metadata.detections import Detections
+from elements.metadata.detections import Detections, mask_windows
 
 NAMES = ("red", "green", "blue")
 SCORE = 0.9
 SIZES = [(1920, 1080), (720, 1280), (998, 483), (641, 359)]
-_COLORS = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
+COLORS = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
 
 
 def picture(
@@ -30,7 +30,7 @@ def picture(
         across = np.clip(np.minimum(np.arange(width) + 1, x2) - np.maximum(np.arange(width), x1), 0, 1)
         down = np.clip(np.minimum(np.arange(height) + 1, y2) - np.maximum(np.arange(height), y1), 0, 1)
         cover = (down[:, None] * across[None, :])[..., None]
-        image = image * (1 - cover) + np.array(_COLORS[class_id], np.float32) * cover
+        image = image * (1 - cover) + np.array(COLORS[class_id], np.float32) * cover
     if soft:
         image = cv2.GaussianBlur(image, (0, 0), soft, borderType=cv2.BORDER_REPLICATE)
     return np.round(image).astype(np.uint8)
@@ -60,3 +60,30 @@ def assert_finds(
     np.testing.assert_allclose(detections.scores, SCORE, atol=score_tolerance)
     truth = np.array(list(boxes_in(width, height).values()))
     np.testing.assert_allclose(detections.boxes[order], truth, atol=tolerance)
+
+
+@functools.cache
+def ellipses(width: int, height: int) -> tuple[ArrayFrame, list[NDArray[np.bool_]]]:
+    """A frame with an ellipse in each of `boxes_in`, and the pixels (height, width) of each."""
+    image = np.full((height, width, 3), 40, np.float32)
+    y, x = np.mgrid[:height, :width] + 0.5
+    masks = []
+    for color, (x1, y1, x2, y2) in zip(COLORS, boxes_in(width, height).values(), strict=True):
+        radius = np.hypot((x - (x1 + x2) / 2) / (x2 - x1), (y - (y1 + y2) / 2) / (y2 - y1)) * 2
+        cover = np.clip((1 - radius) * min(x2 - x1, y2 - y1) / 2 + 0.5, 0, 1)[..., None]
+        image = image * (1 - cover) + np.array(color, np.float32) * cover
+        masks.append(radius <= 1)
+    return ArrayFrame(np.round(image).astype(np.uint8)), masks
+
+
+def assert_finds_ellipses(detections: Detections, width: int, height: int) -> None:
+    """The ellipses were found, with masks that overlap them by at least 0.95."""
+    order = np.argsort(detections.class_ids)
+    found = detections[order]
+    assert found.class_ids.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(found.boxes, list(boxes_in(width, height).values()), atol=1.5)
+    assert found.masks is not None
+    windows = mask_windows(found.boxes, None, width, height)
+    assert [mask.shape for mask in found.masks] == [(y2 - y1, x2 - x1) for x1, y1, x2, y2 in windows.tolist()]
+    for ours, wanted in zip(found.full_masks(width, height), ellipses(width, height)[1], strict=True):
+        assert (ours & wanted).sum() / (ours | wanted).sum() >= 0.95

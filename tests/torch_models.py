@@ -32,8 +32,7 @@ class Finder(torch.nn.Module):
         batch, _, height, width = image.shape
         if self.layout.startswith("yolox"):
             image = image.flip(1) / 255
-        others = torch.maximum(image.roll(-1, 1), image.roll(1, 1))
-        color = ((image - others - 0.25) / 0.5).clamp(0, 1)
+        color = colors(image)
         across, down = color.amax(2), color.amax(3)
         center_x, box_w = self._extent(across)
         center_y, box_h = self._extent(down)
@@ -81,6 +80,30 @@ class FixedFinder(Finder):
         result = super().forward(image)
         self.cells = None
         return result
+
+
+class MaskFinder(FixedFinder):
+    """A finder whose masks are the shapes themselves: three prototypes, the three colours."""
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[override]
+        rows = super().forward(image)
+        planes = torch.nn.functional.avg_pool2d(colors(image.float()), 4) - 0.5
+        identity = torch.eye(3, dtype=rows.dtype, device=rows.device).expand(len(rows), 3, 3)
+        own = torch.nn.functional.pad(identity, (0, rows.shape[2] - 3))
+        return torch.cat([rows, own], 1), planes.to(rows.dtype)
+
+
+class MostColor(torch.nn.Module):
+    """A classifier: logits for red, green and blue, by how much of the input they cover."""
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return (colors(image.float()).mean((2, 3)) * 20).to(image.dtype)
+
+
+def colors(image: torch.Tensor) -> torch.Tensor:
+    """(B, 3, H, W): how red, green and blue the pixels of an RGB 0-1 ``image`` are, 0 for greys."""
+    others = torch.maximum(image.roll(-1, 1), image.roll(1, 1))
+    return ((image - others - 0.25) / 0.5).clamp(0, 1)
 
 
 class Crowd(torch.nn.Module):

@@ -14,8 +14,8 @@ from elements.inference.gpu import path as device_path  # noqa: E402
 from elements.inference.gpu.nms import suppress  # noqa: E402
 from elements.inference.gpu.runners import GraphRunner  # noqa: E402
 from elements.inference.model import DetectionModel, open_model  # noqa: E402
-from tests.device_checks import LETTERBOXES, check_detect, check_letterbox  # noqa: E402
-from tests.pictures import NAMES, SIZES, assert_finds, frame_of  # noqa: E402
+from tests.device_checks import LETTERBOXES, TASKS, check_detect, check_letterbox  # noqa: E402
+from tests.pictures import NAMES, SIZES, assert_finds, assert_finds_ellipses, ellipses, frame_of, picture  # noqa: E402
 from tests.torch_models import LAYOUTS, Finder, FixedFinder, TensorFrame  # noqa: E402
 
 pytestmark = [
@@ -63,6 +63,28 @@ def test_the_same_objects_as_numpy(layout, fused):
     for seed in range(5):
         check_detect("cuda", layout, suppression(fused), seed)
     check_detect("cuda", layout, suppression(fused), 0, keep=frozenset({0, 2, 3}))
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["torch", "triton"])
+@pytest.mark.parametrize(("layout", "task"), TASKS)
+def test_what_a_task_adds_is_the_same_as_numpy(layout, task, fused):
+    check_detect("cuda", layout, suppression(fused), 0, task=task)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_masks(precision):
+    model = loaded("tests.torch_models:MaskFinder", task="segment", layout="yolov8", precision=precision)
+    assert all(isinstance(runner, GraphRunner) for runner in model._device._runners.values())
+    frames = [TensorFrame(ellipses(*size)[0].pixels, "cuda") for size in SIZES]
+    for _ in range(2):
+        for detections, size in zip(model.infer(frames), SIZES, strict=True):
+            assert_finds_ellipses(detections, *size)
+
+
+def test_what_the_device_does_not_decode_is_decoded_on_the_host():
+    model = loaded("tests.torch_models:MostColor", task="classify", input_size=(64, 64), confidence=0.5)
+    frames = [TensorFrame(picture(100, 60, {color: (10, 5, 90, 55)}), "cuda") for color in (2, 0, 1)]
+    assert [one.class_ids.tolist() for one in model.infer(frames)] == [[2], [0], [1]]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

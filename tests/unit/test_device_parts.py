@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from elements.inference.gpu.nms import suppress  # noqa: E402
-from tests.device_checks import LETTERBOXES, check_detect, check_letterbox  # noqa: E402
+from tests.device_checks import LETTERBOXES, TASKS, check_detect, check_letterbox  # noqa: E402
 from tests.torch_models import LAYOUTS  # noqa: E402
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -38,18 +38,6 @@ def test_letterbox_is_that_of_the_host(options, dtype, fused):
 def test_the_same_objects_as_numpy(layout, fused):
     for seed in range(1 if fused else 3):
         check_detect("cpu", layout, suppression(fused), seed)
-
-
-TASKS = [
-    (layout, task)
-    for layout, tasks in {
-        "yolov8": ("obb", "segment", "pose"),
-        "yolov8-transposed": ("obb", "segment", "pose"),
-        "yolov5": ("segment",),
-        "end2end": ("obb", "segment", "pose"),
-    }.items()
-    for task in tasks
-]
 
 
 @pytest.mark.parametrize(("layout", "task"), TASKS)

@@ -11,13 +11,22 @@ from elements.inference.config import ModelConfig
 from elements.inference.decoders import Decoder
 from elements.inference.frame import ArrayFrame
 from elements.inference.model import DetectionModel
-from elements.metadata.detections import mask_windows
 from elements.metadata.rotated import corners, rotated_iou
 from tests.onnx_heads import HEADS, POINTS, head
 from tests.onnx_models import LAYOUTS, save
-from tests.pictures import NAMES, SCORE, SIZES, assert_finds, boxes_in, frame_of, picture
+from tests.pictures import (
+    COLORS,
+    NAMES,
+    SCORE,
+    SIZES,
+    assert_finds,
+    assert_finds_ellipses,
+    boxes_in,
+    ellipses,
+    frame_of,
+    picture,
+)
 
-COLORS = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
 # What nothing in a file without metadata tells: angles and key points look like classes, vectors like logits. Real
 # RT-DETRs spread their boxes over the input also for noise, these do not.
 DECLARED = {
@@ -35,20 +44,6 @@ def loaded(tmp_path, layout, task, size=(640, 640), metadata=None, **options):
     model.load()
     assert (model._network.decoder.layout, model.task) == (layout, task)
     return model
-
-
-@functools.cache
-def ellipses(width, height):
-    """A frame with an ellipse in each of `boxes_in`, and the pixels of each."""
-    image = np.full((height, width, 3), 40, np.float32)
-    y, x = np.mgrid[:height, :width] + 0.5
-    masks = []
-    for color, (x1, y1, x2, y2) in zip(COLORS, boxes_in(width, height).values(), strict=True):
-        radius = np.hypot((x - (x1 + x2) / 2) / (x2 - x1), (y - (y1 + y2) / 2) / (y2 - y1)) * 2
-        cover = np.clip((1 - radius) * min(x2 - x1, y2 - y1) / 2 + 0.5, 0, 1)[..., None]
-        image = image * (1 - cover) + np.array(color, np.float32) * cover
-        masks.append(radius <= 1)
-    return ArrayFrame(np.round(image).astype(np.uint8)), masks
 
 
 @functools.cache
@@ -82,14 +77,7 @@ def test_boxes(tmp_path, layout, size):
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("layout", [layout for layout, task in HEADS if task == "segment"])
 def test_masks(tmp_path, layout, size):
-    frame, truth = ellipses(*size)
-    found = in_order(loaded(tmp_path, layout, "segment").infer([frame])[0])
-    np.testing.assert_allclose(found.boxes, list(boxes_in(*size).values()), atol=1.5)
-    full = found.full_masks(*size)
-    windows = mask_windows(found.boxes, None, *size)
-    for mask, ours, wanted, (x1, y1, x2, y2) in zip(found.masks, full, truth, windows, strict=True):
-        assert mask.shape == (y2 - y1, x2 - x1)
-        assert (ours & wanted).sum() / (ours | wanted).sum() >= 0.95
+    assert_finds_ellipses(loaded(tmp_path, layout, "segment").infer([ellipses(*size)[0]])[0], *size)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -13,7 +13,7 @@ from elements.inference.frame import ArrayFrame  # noqa: E402
 from elements.inference.gpu import path as device_path  # noqa: E402
 from elements.inference.gpu.runners import Runner  # noqa: E402
 from elements.inference.model import DetectionModel, open_model  # noqa: E402
-from tests.pictures import NAMES, SIZES, assert_finds, frame_of  # noqa: E402
+from tests.pictures import NAMES, SIZES, assert_finds, assert_finds_ellipses, ellipses, frame_of, picture  # noqa: E402
 from tests.torch_models import LAYOUTS, Finder, FixedFinder, TensorFrame  # noqa: E402
 
 CLASS = "tests.torch_models:Finder"
@@ -102,6 +102,21 @@ def test_broken_rows_are_counted():
     model = loaded(f"{__name__}:FinderWithBrokenRows")
     assert_finds(model.infer([frame_of(641, 359)])[0], 641, 359)
     assert model.stats.nan == 2
+
+
+def test_masks():
+    model = loaded("tests.torch_models:MaskFinder", task="segment", layout="yolov8")
+    for detections, size in zip(model.infer([ellipses(*size)[0] for size in SIZES]), SIZES, strict=True):
+        assert_finds_ellipses(detections, *size)
+
+
+def test_what_the_device_does_not_decode_is_decoded_on_the_host():
+    model = loaded("tests.torch_models:MostColor", task="classify", input_size=(64, 64), confidence=0.5)
+    pictures = [picture(100, 60, {color: (10, 5, 90, 55)}) for color in (2, 0, 1)]
+    found = model.infer([ArrayFrame(pixels) for pixels in pictures])
+    assert [(one.class_ids.tolist(), one.boxes.tolist()) for one in found] == [
+        ([color], [[0, 0, 100, 60]]) for color in (2, 0, 1)
+    ]
 
 
 def test_room_is_made_for_a_crowd():
