@@ -28,7 +28,9 @@ class Frame(Protocol):
 
     A frame whose pixels are on a GPU also has ``tensor``: the picture as a (h, w, 3) uint8 RGB torch tensor on that
     GPU, whose rows may be padded and whose size may differ from ``width`` x ``height`` if it was scaled on the way.
-    It is valid until the model's ``infer`` returns. Engines that run elsewhere call `resized`.
+    ``device_picture``, where there is one, is the same without torch: ``pointer``, ``shape``, ``strides`` in bytes,
+    ``dtype``, ``device`` (number of the GPU); its pixels are complete.
+    Both are valid until the model's ``infer`` returns. Engines that run elsewhere call `resized`.
     """
 
     @property

@@ -6,6 +6,7 @@ Boxes are continuous coordinates of pixel edges (pixel ``i`` covers ``[i, i + 1)
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Literal
 
@@ -16,6 +17,7 @@ LetterboxMode = Literal["center", "top-left", "stretch", "crop"]
 PADDED = ("center", "top-left")  # modes that keep the whole picture and its aspect ratio
 
 
+@functools.lru_cache(256)
 def place(source: Size, network: Size, mode: LetterboxMode) -> Placement:
     """How ``source`` is laid into ``network``; `Placement.to_source` is the exact inverse.
 
@@ -37,6 +39,7 @@ def place(source: Size, network: Size, mode: LetterboxMode) -> Placement:
     return Placement(*source, (network[0] - width) // 2, (network[1] - height) // 2, width, height)
 
 
+@functools.lru_cache(256)
 def smallest_input(source: Size, network: Size, stride: int, mode: LetterboxMode) -> Size:
     """The smallest input, in multiples of ``stride``, that holds ``source`` at the scale it has in ``network``.
 

@@ -58,22 +58,26 @@ class Batcher:
         self._since: float | None = None  # when the next batch got its first frame
         self._turn = 0  # index of the input that comes first in the next batch
 
-    def put(self, source: Input, frame: Any, now: float) -> bool:
-        """A source delivers. Whether that can make a batch ready, or gives the next one a deadline."""
-        before = self._available(source)
+    def put(self, source: Input, frame: Any, now: float) -> None:
+        """A source delivers."""
         source.frames.append(frame)
         source.late = False
-        first = self._since is None
-        if first:
+        if self._since is None:
             self._since = now
-        return first or self._available(source) > before
 
-    def has_room(self, source: Input) -> bool:
-        """Whether a source may deliver another frame, or must wait. Together the queues always hold a whole batch."""
-        if len(source.frames) < QUEUE_LENGTH:
-            return True
-        share = -(-self.batch_size // max(1, sum(i.expected for i in self.inputs)))
-        return len(source.frames) < min(share, self.most or share)
+    def wanting(self) -> list[Input]:
+        """The sources of which the next batch can take another frame."""
+        share = self._share()
+        return [source for source in self.inputs if not source.ended and len(source.frames) < share]
+
+    def _share(self) -> int:
+        """Frames that each running source gives to the next batch; sources that have ended give what they left."""
+        if self.live:
+            return 1
+        running = sum(i.expected for i in self.inputs)
+        left = sum(len(i.frames) for i in self.inputs if not i.expected)
+        share = max(1, (self.batch_size - left) // max(1, running))
+        return min(share, self.most or share)
 
     def deadline(self) -> float | None:
         """When to look again at the latest; ``None`` if only frames decide."""
@@ -92,11 +96,10 @@ class Batcher:
             if self.timeout is not None:
                 return available > 0
             self._since = None
-        complete = all(i.frames for i in self.inputs if i.expected)
-        if self.live:
-            return available > 0 and (complete or available >= self.batch_size)
-        finished = all(i.ended for i in self.inputs)
-        return available > 0 and complete and (finished or available >= self._slots())
+        if self.live and available >= self.batch_size:
+            return True
+        share = self._share()
+        return available > 0 and all(len(i.frames) >= share for i in self.inputs if i.expected)
 
     def take(self, now: float) -> list[tuple[Input, Any]]:
         """The next batch: first each source's oldest frame by pad number, then their second ones, and so on."""

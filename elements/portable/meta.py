@@ -105,13 +105,19 @@ class FrameMeta:
 
 @dataclass(slots=True)
 class BatchMeta:
-    """A batch: frames, their pictures, and metadata of the whole batch. ``owner`` is the address of its Gst.Buffer."""
+    """A batch: frames, their pictures, and metadata of the whole batch.
+
+    Attributes:
+        owner: address of its Gst.Buffer.
+        held: keeps what the pictures lie in; it is let go last.
+    """
 
     max_frames: int = 0
     frames: list[FrameMeta] = field(default_factory=list)
     surfaces: list[Surface] = field(default_factory=list)
     user: list[UserMeta] = field(default_factory=list)
     owner: int = 0
+    held: Any = None
 
     def clone(self) -> BatchMeta:
         """A batch of its own: metadata copied, pictures shared until one side writes."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,8 @@ from elements.base import NVMM, Gst
 from elements.metadata.placement import Placement
 from elements.portable.batching import Input
 from elements.portable.carrier import push_batch
+from elements.portable.held_frames import HeldFrames
+from elements.portable.intake import Intake
 from elements.portable.meta import BatchMeta, FrameMeta
 from elements.portable.stream_events import stream_eos, stream_eos_message
 from elements.portable.surface import Surface
@@ -23,13 +25,12 @@ _DEFAULT_RATE = (30, 1)  # frames per second that NVIDIA's mux assumes where cap
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Source(Input):
-    """One sink pad of the mux. ``layout`` and ``rate`` are those of its latest caps.
+    """One sink pad of the mux. ``layout`` and ``rate`` are those of the frame that was taken last.
 
-    ``room`` is where its thread waits, of the mux's lock: one for each source, since waking all of them for each batch
-    would cost more than making it.
+    ``finishing`` says that an EOS came; the source has ``ended`` when also all its frames were taken.
     """
 
-    room: threading.Condition
+    intake: Intake
     pad: Gst.Pad
     layout: VideoLayout | None = None
     rate: tuple[int, int] | None = None
@@ -37,6 +38,7 @@ class Source(Input):
     next_frame: int = 0
     next_pts: int | None = None  # ns, where the frame before ends
     flushing: bool = False
+    finishing: bool = False
     announced: bool = False  # its end has been told downstream
     removed: bool = False
 
@@ -69,19 +71,22 @@ class MuxOutput:
         """Push one batch. The list is emptied, so that nobody but the batch holds the frames."""
         first = min((source for source, _ in chosen), key=lambda source: source.index)
         self._start_stream(first)
-        batch = BatchMeta(max_frames=self._properties["batch-size"])
-        for source, frame in chosen:
-            self._append(batch, source, frame)
+        batch = self._batch_of(chosen)
         numerator, denominator = _counted(first.rate)
         duration = Gst.SECOND * denominator // numerator
         pts = self._clock
         if self._properties["live-source"]:
             pts = self._running_time()
         else:
-            sources = [source for source, _ in chosen]
-            self._clock += duration * max(sources.count(source) for source in set(sources))
+            self._clock += duration * max(Counter(source for source, _ in chosen).values())
         chosen.clear()
         return push_batch(self._pad, batch, pts, duration)
+
+    def _batch_of(self, chosen: list[tuple[Source, Frame]]) -> BatchMeta:
+        batch = BatchMeta(max_frames=self._properties["batch-size"], held=HeldFrames(len(chosen)))
+        for source, frame in chosen:
+            self._append(batch, source, frame)
+        return batch
 
     def announce_end_of(self, source: Source) -> None:
         """Tell the elements downstream and, through the sinks, the application that one source has ended."""
@@ -97,6 +102,7 @@ class MuxOutput:
 
     def _append(self, batch: BatchMeta, source: Source, frame: Frame) -> None:
         width, height = self._properties["width"], self._properties["height"]
+        batch.held.add(frame.buffer)
         size = (frame.layout.width, frame.layout.height)
         place = _placement(size, (width, height), self._properties["enable-padding"])
         batch.surfaces.append(Surface.placed(frame.buffer, frame.layout, (width, height), self._format, place))

@@ -20,6 +20,12 @@ from elements.portable.video_buffer import VideoLayout, address_of
 
 SURFACE_SIZE = 72
 
+_gst = ctypes.PyDLL("libgstreamer-1.0.so.0")  # for each frame: PyGObject's calls free the GIL, which takes longer
+_gst.gst_buffer_get_size.argtypes, _gst.gst_buffer_get_size.restype = [ctypes.c_void_p], ctypes.c_size_t
+_gst.gst_buffer_peek_memory.argtypes = [ctypes.c_void_p, ctypes.c_uint]
+_gst.gst_buffer_peek_memory.restype = ctypes.c_void_p
+_gst.gst_memory_is_type.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+
 _PITCH_LINEAR = 0
 _CUDA_MEMORY = (0, 1, 2, 3)  # NvBufSurfaceMemType: default, pinned, device, unified
 _SYSTEM_MEMORY = 6
@@ -171,7 +177,11 @@ class NvmmPicture:
 
 def holds_nvmm(buffer: Gst.Buffer) -> bool:
     """Whether the buffer is NVIDIA's, not a stand-in's system memory under the same caps."""
-    return buffer.get_size() == SURFACE_SIZE and not buffer.peek_memory(0).is_type("SystemMemory")
+    address = hash(buffer)
+    return bool(
+        _gst.gst_buffer_get_size(address) == SURFACE_SIZE
+        and not _gst.gst_memory_is_type(_gst.gst_buffer_peek_memory(address, 0), b"SystemMemory")
+    )
 
 
 def nvmm_picture(buffer: Gst.Buffer, layout: VideoLayout) -> NvmmPicture:

@@ -28,6 +28,7 @@ from elements.base import (
     post_error,
 )
 from elements.portable.batching import QUEUE_LENGTH, Batcher
+from elements.portable.intake import Intake
 from elements.portable.mux_output import Frame, MuxOutput, Source
 from elements.portable.nv_enums import gpu_properties
 from elements.portable.queries import FRAMES_HELD, answer, ask_source_id, asks_for
@@ -36,7 +37,8 @@ from elements.portable.video_buffer import VideoLayout
 # NVIDIA's takes no RGB, which is what GPU decoding gives here
 _CAPS = f"video/x-raw({NVMM}), format={{ NV12, RGBA, I420, RGB }}"
 
-_BATCHES_BEHIND = 4  # in queues and elements behind the mux
+_BATCHES_BEHIND = 6  # in queues and elements behind the mux: pyinfer has up to four
+_PATIENCE = 0.01  # s, between two looks at what may have changed while a source delivers nothing
 
 _PROPERTIES = (
     Property("batch-size", "uint", 0, "Frames per batch; must be set", 0, 1024),
@@ -72,10 +74,6 @@ _PROPERTIES = (
 # Pad functions are module functions: bound methods would make a cycle that keeps the element for ever.
 
 
-def _chain(pad: Gst.Pad, parent: NvStreamMux, buffer: Gst.Buffer) -> Gst.FlowReturn:
-    return parent.receive(pad, buffer)
-
-
 def _sink_event(pad: Gst.Pad, parent: NvStreamMux, event: Gst.Event) -> bool:
     return parent.receive_event(pad, event)
 
@@ -100,7 +98,7 @@ def _src_event(pad: Gst.Pad, parent: NvStreamMux, event: Gst.Event) -> bool:
 
 
 class NvStreamMux(PropertyTable, Gst.Element):
-    """Chain functions queue frames; one thread makes batches of them and pushes."""
+    """Frames wait in an `Intake` per source; one thread takes them, makes batches and pushes."""
 
     __gtype_name__ = "NvStreamMux"
     __gstmetadata__ = ("nvstreammux (CPU)", "Generic", "Batches frames of several sources", AUTHOR)
@@ -115,13 +113,11 @@ class NvStreamMux(PropertyTable, Gst.Element):
         super().__init__()
         keep_floating(self)
         self.init_properties()
-        lock = threading.Lock()
-        self._frames_came = threading.Condition(lock)
-        self._lock = lock  # guards everything below
+        self._lock = threading.Lock()  # guards everything below; not held while waiting for a frame
+        self._changed = threading.Condition(self._lock)
         self._pads: dict[str, Source] = {}
         self._batcher = Batcher(1, False, None)
         self._running = False
-        self._flow = Gst.FlowReturn.OK
         self._thread: threading.Thread | None = None
         self._output = Gst.Pad.new_from_template(self.get_pad_template("src"), "src")
         self._output.set_event_function_full(_src_event)
@@ -137,55 +133,35 @@ class NvStreamMux(PropertyTable, Gst.Element):
             reason = "is taken" if match else "is needed; its number is the stream's pad index"
             Gst.warning(f"{self.get_name()}: pad request '{name}': a name sink_N {reason}")
             return None
-        pad = Gst.Pad.new_from_template(template, name)
-        pad.set_chain_function_full(_chain)
+        intake = Intake(QUEUE_LENGTH)
+        pad = Gst.GhostPad.new_from_template(name, intake.pad, template)
         pad.set_event_function_full(_sink_event)
         pad.set_query_function_full(_sink_query)
-        source = self._source(int(match[1]), pad)
+        source = Source(int(match[1]), intake=intake, pad=pad)
         with self._lock:
             self._pads[pad.get_name()] = source
             self._batcher.inputs.append(source)
+            if self._running:
+                intake.open()
         pad.set_active(True)
         self.add_pad(pad)
         return pad
-
-    def _source(self, index: int, pad: Gst.Pad) -> Source:
-        return Source(index, room=threading.Condition(self._lock), pad=pad)
 
     def do_release_pad(self, pad: Gst.Pad) -> None:
         if "_pads" in self.__dict__:  # at dispose PyGObject may hand out a fresh wrapper
             with self._lock:
                 source = self._pads.pop(pad.get_name(), None)
                 if source:
-                    source.ended = source.removed = source.flushing = True
-                    source.room.notify_all()
+                    source.ended = source.removed = True
                 if source and source.announced:
                     self._batcher.inputs.remove(source)
-                self._wake_sources()
-                self._frames_came.notify()
+                self._changed.notify()
+            if source:
+                source.intake.close()  # lets go the source's thread, for which the next line would wait
         pad.set_active(False)
         self.remove_pad(pad)
 
     # --- input: upstream's threads ------------------------------------------------------------------------------------
-
-    @guarded(Gst.FlowReturn.ERROR)
-    def receive(self, pad: Gst.Pad, buffer: Gst.Buffer) -> Gst.FlowReturn:
-        """A frame came; waits while the source is too far ahead."""
-        with self._lock:
-            source = self._pads.get(pad.get_name())
-            if source is None:
-                return Gst.FlowReturn.FLUSHING
-            while self._accepts(source) and not self._batcher.has_room(source):
-                source.room.wait()
-            if not self._accepts(source):
-                return Gst.FlowReturn.FLUSHING if self._flow == Gst.FlowReturn.OK else self._flow
-            if source.layout is None:
-                raise ElementError(f"a frame came on {pad.get_name()} before its caps")
-            now = time.monotonic()
-            idle = self._batcher.deadline() is None
-            if self._batcher.put(source, Frame(buffer, source.layout), now) and (idle or self._batcher.ready(now)):
-                self._frames_came.notify()
-        return Gst.FlowReturn.OK
 
     def frames_held(self) -> int:
         """How many frames of one source this mux and what follows it hold at a time; from now on a promise."""
@@ -193,14 +169,6 @@ class NvStreamMux(PropertyTable, Gst.Element):
             share = -(-int(self.values["batch-size"]) // max(1, len(self._pads)))
             self._batcher.most = min(share, self._batcher.most or share)  # sources that came later lend the fewest
         return QUEUE_LENGTH + share * (1 + _BATCHES_BEHIND)
-
-    def _wake_sources(self) -> None:
-        """Let all who wait for room look again; the lock is held."""
-        for source in [*self._pads.values(), *self._sources()]:
-            source.room.notify_all()
-
-    def _accepts(self, source: Source) -> bool:
-        return self._running and not source.flushing and self._flow == Gst.FlowReturn.OK
 
     @guarded(False)
     def receive_event(self, pad: Gst.Pad, event: Gst.Event) -> bool:
@@ -211,38 +179,33 @@ class NvStreamMux(PropertyTable, Gst.Element):
         if source is None:
             return False
         if kind == Gst.EventType.CAPS:
-            return self._take_caps(source, event.parse_caps())
+            return self._check_caps(source, event.parse_caps()) and bool(pad.event_default(self, event))
         if kind in (Gst.EventType.CUSTOM_DOWNSTREAM, Gst.EventType.CUSTOM_DOWNSTREAM_OOB):
             return bool(self._output.push_event(event))
         with self._lock:
             if kind == Gst.EventType.EOS:
-                source.ended = True
-                self._frames_came.notify()
-                self._wake_sources()  # it leaves its share of the batch to others
-            elif kind == Gst.EventType.STREAM_START and source.ended:
-                source.ended = source.announced = False
+                source.finishing = True
+                self._changed.notify()
+            elif kind == Gst.EventType.STREAM_START and source.finishing:
+                source.finishing = source.ended = source.announced = False
                 if self.values["frame-num-reset-on-eos"]:
                     source.next_frame = 0
             elif kind == Gst.EventType.FLUSH_START:
                 source.flushing = True
-                source.room.notify_all()
             elif kind == Gst.EventType.FLUSH_STOP:
                 source.frames.clear()
-                source.flushing = source.ended = False
-        return True
+                source.flushing = source.finishing = source.ended = False
+        return kind == Gst.EventType.EOS or bool(pad.event_default(self, event))
 
-    def _take_caps(self, source: Source, caps: Gst.Caps) -> bool:
+    def _check_caps(self, source: Source, caps: Gst.Caps) -> bool:
         if not caps.get_features(0).contains(NVMM):
             text = f"{self.get_name()}: {source.name} got frames in system memory; put an nvvideoconvert before the mux"
             post_error(self, text, caps.to_string(), code=Gst.StreamError.WRONG_TYPE)
             return False
-        layout = VideoLayout.of_caps(caps)
-        source_id = ask_source_id(source.pad)  # type: ignore[arg-type]
-        found, numerator, denominator = caps[0].get_fraction("framerate")
+        VideoLayout.of_caps(caps)
+        source_id = ask_source_id(source.pad)
         with self._lock:
-            source.layout = layout
             source.source_id = source.index if source_id is None else source_id
-            source.rate = (numerator, denominator) if found else None
         return True
 
     # --- output: the mux's own thread ---------------------------------------------------------------------------------
@@ -251,30 +214,66 @@ class NvStreamMux(PropertyTable, Gst.Element):
         output = MuxOutput(self, self._output, self.values)
         while self._step(output):
             pass
-        with self._lock:
-            if self._flow == Gst.FlowReturn.OK:
-                self._flow = Gst.FlowReturn.FLUSHING if not self._running else Gst.FlowReturn.ERROR
-            self._wake_sources()
+        for source in list(self._sources()):  # nobody takes their frames any more
+            source.intake.close()
 
     @guarded(False)
     def _step(self, output: MuxOutput) -> bool:
         """Wait for the end of a source or a batch, and push it. False when there is nothing more to do."""
-        with self._lock:
-            while self._running and not (self._newly_ended() or self._batch_ready()):
-                deadline = self._batcher.deadline()
-                if not self._frames_came.wait(None if deadline is None else max(0.0, deadline - time.monotonic())):
-                    self._wake_sources()  # a source that is late now leaves its share of the batch to others
-            if not self._running:
-                return False
-            ended = self._newly_ended()  # their last frames were pushed in an earlier step
-            chosen: list[Any] = [] if ended else self._batcher.take(time.monotonic())
-            for source in [source for source, _ in chosen]:
-                source.room.notify()
+        while True:
+            missing = self._fetch()
+            with self._lock:
+                if not self._running:
+                    return False
+                ended = self._newly_ended()  # their last frames were pushed in an earlier step
+                chosen: list[Any] = []
+                if not ended and self._batch_ready():
+                    chosen = self._batcher.take(time.monotonic())
+                if ended or chosen:
+                    break
+                if not missing:
+                    self._changed.wait(_PATIENCE)
+            if missing:
+                self._fetch_from(missing[0], _PATIENCE)
         self._announce(ended, output)
         flow = output.push(chosen) if chosen else Gst.FlowReturn.OK
         if flow != Gst.FlowReturn.OK:
             self._fail(flow)
         return bool(flow == Gst.FlowReturn.OK)
+
+    def _fetch(self) -> list[Source]:
+        """Take what waits and fits into the next batch. The sources that have nothing, awaited ones first."""
+        missing = []
+        with self._lock:
+            wanting: list[Any] = self._batcher.wanting()
+        while wanting:
+            empty = {id(source) for source in wanting if not self._fetch_from(source, 0)}
+            missing += [source for source in wanting if id(source) in empty and not source.ended]
+            with self._lock:
+                wanting = [source for source in self._batcher.wanting() if id(source) not in empty]
+        return sorted(missing, key=lambda source: source.late)
+
+    def _fetch_from(self, source: Source, wait: float) -> bool:
+        """Take a frame of one source; False if none comes within ``wait`` seconds."""
+        finishing = source.finishing  # before looking for frames: those that came before the end count
+        buffer = source.intake.take(wait)
+        if buffer is None:
+            source.ended |= finishing and source.finishing
+            return False
+        if source.intake.caps_changed:
+            self._take_caps(source)
+        with self._lock:
+            if not source.flushing and source.layout is not None:
+                self._batcher.put(source, Frame(buffer, source.layout), time.monotonic())
+        return True
+
+    def _take_caps(self, source: Source) -> None:
+        caps = source.intake.caps
+        if caps is None:
+            raise ElementError(f"a frame came on {source.name} before its caps")
+        source.layout = VideoLayout.of_caps(caps)
+        found, numerator, denominator = caps[0].get_fraction("framerate")
+        source.rate = (numerator, denominator) if found else None
 
     def _sources(self) -> list[Source]:
         return self._batcher.inputs  # type: ignore[return-value]
@@ -301,9 +300,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
             output.end()
 
     def _fail(self, flow: Gst.FlowReturn) -> None:
-        """Downstream refused a batch: sources get the same answer from now on."""
-        with self._lock:
-            self._flow = flow
+        """Downstream refused a batch. The sources are refused from now on."""
         if flow in (Gst.FlowReturn.NOT_NEGOTIATED, Gst.FlowReturn.NOT_LINKED):
             caps = self._output.get_current_caps()
             text = f"{self.get_name()}: the next element took no batch ({flow.value_nick})"
@@ -342,9 +339,11 @@ class NvStreamMux(PropertyTable, Gst.Element):
         with self._lock:
             sources = [s for s in self._sources() if not s.removed]
             self._batcher = Batcher(self.values["batch-size"], self.values["live-source"], None)
-            self._batcher.inputs = [self._source(s.index, s.pad) for s in sources]
+            self._batcher.inputs = [Source(s.index, intake=s.intake, pad=s.pad) for s in sources]
             self._pads = {s.name: s for s in self._sources()}
-            self._running, self._flow = True, Gst.FlowReturn.OK
+            self._running = True
+            for source in self._sources():
+                source.intake.open()
         self._thread = threading.Thread(target=self._run, name=f"{self.get_name()}-batches", daemon=True)
         self._thread.start()
 
@@ -352,8 +351,10 @@ class NvStreamMux(PropertyTable, Gst.Element):
         """Let everybody who waits here go, so that pads can be deactivated."""
         with self._lock:
             self._running = False
-            self._wake_sources()
-            self._frames_came.notify()
+            self._changed.notify()
+            sources = list(self._sources())
+        for source in sources:
+            source.intake.close()
 
     def _stop(self) -> None:
         """Wait for the output thread. The pads are inactive by now, so its push has returned or will."""

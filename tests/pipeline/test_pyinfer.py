@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from elements.base import Gst, caps
-from elements.inference.model import DetectionModel
+from elements.inference import model
 from elements.metadata.detections import Detections
 from elements.metadata.placement import Placement
 from elements.portable.carrier import batch_of, new_batch_buffer
@@ -244,14 +244,14 @@ def test_a_failing_model_is_skipped_and_counted():
 
 
 def test_a_detection_model_names_the_one_frame(model_path, monkeypatch):
-    finish = DetectionModel._finish
+    finish = model.finish
 
-    def fail_for_small(self, found, placement, network):
+    def fail_for_small(found, outputs, decoder, size, placement, *more):
         if placement.source_width == 64:
             raise ValueError("too small")
-        return finish(self, found, placement, network)
+        return finish(found, outputs, decoder, size, placement, *more)
 
-    monkeypatch.setattr(DetectionModel, "_finish", fail_for_small)
+    monkeypatch.setattr(model, "finish", fail_for_small)
     with Harness(model_path=model_path) as run:
         assert run.push(batch(7, number=2, size=(64, 36))) == Gst.FlowReturn.ERROR
         text, _ = run.error()

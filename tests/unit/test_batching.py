@@ -2,7 +2,7 @@
 
 import pytest
 
-from elements.portable.batching import FILE_PATIENCE, QUEUE_LENGTH, Batcher, Input
+from elements.portable.batching import FILE_PATIENCE, Batcher, Input
 
 
 def batcher(sources: int, size: int, live: bool = False, timeout: float | None = 0.04) -> Batcher:
@@ -57,9 +57,8 @@ def test_a_limit_per_source_holds_when_others_have_ended() -> None:
     deliver(b, {0: 3})
     assert b.ready(0)
     assert took(b) == ["0.0"]
-    assert b.has_room(b.inputs[0])
-    deliver(b, {0: 2})
-    assert not b.has_room(b.inputs[0])
+    assert len(b.inputs[0].frames) == 2
+    assert b.wanting() == []
 
 
 def test_an_ended_file_gives_the_rest_and_is_no_longer_awaited() -> None:
@@ -142,15 +141,23 @@ def test_more_sources_than_slots_take_turns() -> None:
     assert [took(b)[0] for _ in range(8)] == ["0.0", "1.0", "2.0", "3.0", "0.1", "1.1", "2.1", "3.1"]
 
 
-def test_queues_are_bounded_and_together_hold_a_batch() -> None:
-    b = batcher(2, 2)
-    while b.has_room(b.inputs[0]):
-        b.put(b.inputs[0], None, 0)
-    assert len(b.inputs[0].frames) == QUEUE_LENGTH
+def test_what_a_batch_wants_is_bounded_and_makes_it_ready() -> None:
     for size in (1, 4, 7, 64):
         for sources in (1, 3, 8):
-            full = batcher(sources, size)
-            for source in full.inputs:
-                while full.has_room(source):
-                    full.put(source, None, 0)
-            assert full.ready(0)
+            b = batcher(sources, size)
+            while wanted := b.wanting():
+                b.put(wanted[0], None, 0)
+            assert [len(source.frames) for source in b.inputs] == [max(1, size // sources)] * sources
+            assert b.ready(0)
+
+
+def test_what_an_ended_source_lacks_is_wanted_of_the_others() -> None:
+    b = batcher(2, 4)
+    deliver(b, {0: 1, 1: 2})
+    b.inputs[0].ended = True
+    assert not b.ready(0)
+    assert b.wanting() == [b.inputs[1]]
+    deliver(b, {1: 1})
+    assert b.ready(0)
+    assert b.wanting() == []
+

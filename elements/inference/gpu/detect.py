@@ -107,6 +107,7 @@ class Detector:
         columns = COLUMNS + self.decoder.reading.extras
         end = (1 + int(packed[0, ROOM])) * columns
         rows = packed[:, :end].reshape(len(packed), -1, columns)[:, 1:]
+        rows = rows[:, : int(packed[:, COUNT].max())]
         invalid = packed[:, INVALID].astype(np.int64).tolist()
         if self.decoder.task == "detect":
             return list(zip(_boxes(rows, self.decoder, placements, size), invalid, strict=True))

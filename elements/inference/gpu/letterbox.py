@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as functional
 
@@ -25,36 +26,43 @@ def has_triton() -> bool:
 
 
 def check_picture(picture: Any, device: torch.device) -> None:
-    """Raise `ValueError`, with what to do, unless ``picture`` is a (h, w, 3) uint8 tensor that can be read here."""
-    shape = tuple(picture.shape)
+    """Raise `ValueError`, with what to do, unless ``picture`` is (h, w, 3) uint8 that can be read here.
+
+    A torch tensor, or an array with ``__cuda_array_interface__`` whose pixels are complete.
+    """
+    where, shape, strides, kind = _describe(picture)
     if len(shape) == 3 and shape[2] == 4:
         raise ValueError(
             "its picture is RGBA, a model needs RGB: put nvvideoconvert and the caps "
             "video/x-raw(memory:NVMM),format=RGB before pyinfer"
         )
-    if len(shape) != 3 or shape[2] != 3 or picture.dtype != torch.uint8 or picture.stride()[1:] != (3, 1):
+    if len(shape) != 3 or shape[2] != 3 or kind not in (torch.uint8, np.uint8) or strides[1:] != (3, 1):
         raise ValueError(
-            f"its picture is {shape} {picture.dtype} with strides {picture.stride()}: (height, width, 3) uint8 RGB "
+            f"its picture is {shape} {kind} with strides {strides}: (height, width, 3) uint8 RGB "
             "with the three colours side by side is needed"
         )
-    if picture.device != device:
-        raise ValueError(f"its picture is on {picture.device}, the model on {device}: set both to one GPU")
+    if where != device:
+        raise ValueError(f"its picture is on {where}, the model on {device}: set both to one GPU")
 
 
-def fill_table(pictures: Sequence[torch.Tensor], placements: Sequence[Placement], table: Any) -> None:
+def _describe(picture: Any) -> tuple[torch.device, tuple[int, ...], tuple[int, ...], Any]:
+    """Device, shape, strides (of bytes, as elements are bytes) and type."""
+    if isinstance(picture, torch.Tensor):
+        return picture.device, tuple(picture.shape), picture.stride(), picture.dtype
+    return torch.device("cuda", picture.device), picture.shape, picture.strides, picture.dtype
+
+
+def fill_table(pictures: Sequence[Any], placements: Sequence[Placement], table: Any) -> None:
     """Write what the fused kernel reads into ``table``, (at least N, `TABLE_COLUMNS`) int64 NumPy."""
-    for row, (picture, place) in enumerate(zip(pictures, placements, strict=True)):
+    rows = []
+    for picture, place in zip(pictures, placements, strict=True):
         height, width, _ = picture.shape
-        table[row] = (
-            picture.data_ptr(),
-            picture.stride(0),
-            width,
-            height,
-            place.left,
-            place.top,
-            place.width,
-            place.height,
-        )
+        if isinstance(picture, torch.Tensor):
+            address, pitch = picture.data_ptr(), picture.stride(0)
+        else:
+            address, pitch = picture.pointer, picture.strides[0]
+        rows.append((address, pitch, width, height, place.left, place.top, place.width, place.height))
+    table[: len(rows)] = rows
 
 
 def letterbox(

@@ -49,7 +49,7 @@ class Pending:
     size: Size
     thresholds: tuple[float, float]
     placements: list[Placement]
-    pictures: list[torch.Tensor]
+    pictures: list[Any]
     packed: torch.Tensor
     table: tuple[torch.Tensor, torch.Tensor]
     arrived: Any
@@ -128,14 +128,14 @@ class DevicePath:
             return self._submit(frames, size, confidence, iou)
 
     def _submit(self, frames: Sequence[Frame], size: Size, confidence: float, iou: float) -> Pending:
-        device = self._engine.device
-        if self._stream is not None:
-            self._stream.wait_stream(torch.cuda.current_stream(device))  # who made the pictures may still be at it
+        caller = torch.cuda.current_stream(self._engine.device) if self._stream is not None else None
         with self._on_device():
             self._set_thresholds(confidence, iou)
             options = self.network.preprocess
             placements = [place((frame.width, frame.height), size, options.letterbox) for frame in frames]
             pictures = [self._picture(frame, at) for frame, at in zip(frames, placements, strict=True)]
+            if self._stream is not None and any(isinstance(picture, torch.Tensor) for picture in pictures):
+                self._stream.wait_stream(caller)  # who made the pictures may still be at it
             runner = self._runner(self._rounded(len(frames)), size)
             table = self._take("table", (len(frames), TABLE_COLUMNS), torch.int64, on_device=True)
             if self._fused:
@@ -178,9 +178,12 @@ class DevicePath:
         self._runners.clear()
         self._spare.clear()
 
-    def _picture(self, frame: Frame, at: Placement) -> torch.Tensor:
+    def _picture(self, frame: Frame, at: Placement) -> Any:
         """The frame's pixels on the device: where they lie, or scaled on the host and copied."""
         try:
+            if self._fused and (complete := getattr(frame, "device_picture", None)) is not None:
+                check_picture(complete, self._engine.device)
+                return complete  # no tensor is made: for many frames that takes longer than the kernel
             picture = getattr(frame, "tensor", None)
             if picture is not None and picture.device.type == self._engine.device.type:
                 check_picture(picture, self._engine.device)
