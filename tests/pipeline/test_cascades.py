@@ -14,6 +14,7 @@ from tests import cascade_models
 from tests.cascade_models import CALLS
 from tests.clips import drifting, make_clip
 from tests.gstorch_cli import events
+from tests.onnx_heads import head
 from tests.onnx_models import NAMES, finder, save
 
 FRAMES = 10
@@ -86,6 +87,31 @@ def test_each_track_is_classified_once_and_labelled_in_every_frame(tmp_path, cli
     labelled = events(out)[-1]["objects"][0]["attributes"]["second"]
     assert (labelled["probability"], labelled["class_id"]) == (0.875, 0)
     assert runner.inference_counts()["second"]["frames-inferred"] == len(crops())
+
+
+def test_model_files_as_second_stages(tmp_path, clips, detector):
+    """A classifier and an embedding model in ONNX, whose task their metadata and the definition tell."""
+    out = tmp_path / "e.jsonl"
+    metadata = {"names": str(list(NAMES)), "task": "classify"}
+    classifier = save(head("classify", "classify", (64, 64), metadata=metadata), tmp_path / "classifier.onnx")
+    embedder = save(head("embed", "embed", (64, 64)), tmp_path / "embedder.onnx")
+    on = {"stage": "detector"}
+    runner = run(
+        clips, out,
+        [
+            first(detector), {"track": {}},
+            {"infer": {"name": "second", "model": classifier, "operate_on": on}},
+            {"infer": {"name": "third", "model": embedder, "task": "embed", "operate_on": on}},
+        ],
+    )  # fmt: skip
+    assert (runner.exit_code(), runner.outcome.error) == (0, "")
+    shown = [shades(e) for e in events(out) if e["objects"]]
+    assert shown == [{"red": "red", "green": "green"}] * len(shown)
+    for item in (o for e in events(out) for o in e["objects"]):
+        assert np.argmax(item["embedding"]) == item["class_id"]
+        assert np.linalg.norm(item["embedding"]) == pytest.approx(1, abs=1e-3)
+    counts = runner.inference_counts()
+    assert counts["second"]["frames-inferred"] == counts["third"]["frames-inferred"] == 4
 
 
 def test_without_a_tracker_every_object_is_looked_at_and_this_is_said(tmp_path, clips, detector, caplog):
