@@ -3,7 +3,7 @@
     python -m benchmarks.delivery throughput [--messages 300000]     to a Kafka mock cluster: messages/s
     python -m benchmarks.delivery outage BROKER [--rate 1000] [--seconds 30]
     python -m benchmarks.delivery away [--rate 600] [--seconds 600]  nobody answers: memory and disk over time
-    python -m benchmarks.delivery video BROKER [--rate 1000] [--seconds 10]     frames/s before, during, after an outage
+    python -m benchmarks.delivery video BROKER [--live] [--seconds 10]     frames/s before, during, after an outage
 
 Each prints one JSON object.
 """
@@ -163,7 +163,7 @@ def resident(process: str) -> float:
     return round(int(status.split("VmRSS:")[1].split()[0]) / 1024, 1)
 
 
-def video(folder: Path, name: str, rate: float, seconds: float) -> dict[str, Any]:
+def video(folder: Path, name: str, rate: float, seconds: float, live: bool) -> dict[str, Any]:
     """Frames/s of encoding and decoding in this process, in one run: without messages, with them, with the broker
     killed, and while the sender catches up. Messages are put from the streaming thread. Where other programs take
     the cores, frames per CPU second of this process say more than frames per second."""
@@ -194,7 +194,8 @@ def video(folder: Path, name: str, rate: float, seconds: float) -> dict[str, Any
         return done / (time.monotonic() - started), done / (time.process_time() - cpu)
 
     pipeline = Gst.parse_launch(
-        "videotestsrc ! video/x-raw,width=640,height=360,framerate=30/1 ! x264enc speed-preset=ultrafast "
+        f"videotestsrc is-live={live} ! video/x-raw,width=640,height=360,framerate=60/1 "
+        f"! queue max-size-buffers=3 leaky={'downstream' if live else 'no'} ! x264enc speed-preset=ultrafast "
         "tune=zerolatency threads=1 ! avdec_h264 max-threads=1 ! fakesink name=out sync=false"
     )
     pipeline.get_by_name("out").get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, on_buffer)
@@ -228,6 +229,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=300_000)
     parser.add_argument("--rate", type=float)
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--live", action="store_true", help="video: a source of 60 frames/s that waits for nobody")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -238,7 +240,7 @@ def main() -> None:
         elif given.what == "away":
             result = away(folder, given.rate or 600, given.seconds or 600)
         else:
-            result = video(folder, given.subject, given.rate or 1000, given.seconds or 10)
+            result = video(folder, given.subject, given.rate or 1000, given.seconds or 10, given.live)
     print(json.dumps(result, indent=1))
 
 

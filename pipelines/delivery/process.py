@@ -101,7 +101,9 @@ class SenderProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-            start_new_session=True,  # Ctrl-C is for the pipeline, which then drains
+            # Ctrl-C is for the pipeline, which then drains. Not a session: Linux would give that its own share of the
+            # cores, whatever its niceness.
+            process_group=0,
         )
         assert process.stdin is not None
         with contextlib.suppress(OSError):
