@@ -9,12 +9,12 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.errors import PydanticUserError
+from typing import TYPE_CHECKING, Any
 
 from elements.inference.errors import ModelError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _KINDS = {
     str: "this text", bool: "a boolean", int: "this number", float: "this number", list: "this list",
@@ -99,6 +99,11 @@ def checked_params(
     """
     parameters = [p for p in _parameters(target, skip) if p.name not in supplied]
     named = [p for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    if not params:
+        required = [p.name for p in named if p.default is inspect.Parameter.empty]
+        return {}, [ParamProblem((name,), "missing", "is missing") for name in required]
+    from pydantic import ValidationError  # here, so that models without parameters do without it
+
     model = _model_of(target, named, any_key=len(named) < len(parameters))
     try:
         checked = model.model_validate_json(json.dumps(dict(params)), strict=True)
@@ -127,6 +132,9 @@ def _parameters(target: Callable[..., Any], skip: int) -> list[inspect.Parameter
 
 def _model_of(target: Any, parameters: list[inspect.Parameter], any_key: bool) -> type[BaseModel]:
     """A pydantic model of the parameters. Its fields have names of their own: pydantic keeps some for itself."""
+    from pydantic import ConfigDict, Field, create_model
+    from pydantic.errors import PydanticUserError
+
     config = ConfigDict(extra="allow" if any_key else "forbid", arbitrary_types_allowed=True)
     fields: dict[str, Any] = {}
     for index, parameter in enumerate(parameters):

@@ -16,12 +16,12 @@ from tests.onnx_models import NAMES, constant, finder, save
 from tests.pictures import picture
 
 BOX = {0: (50.0, 40.0, 200.0, 120.0)}
-CALLS: list[tuple[dict[str, tuple[int, ...]], list[int]]] = []
+calls: list[tuple[dict[str, tuple[int, ...]], list[int]]] = []
 
 
 def spy(outputs, frames, *, names, config, class_id: int = 0):
     """Notes what it is given; one object per frame."""
-    CALLS.append(({name: value.shape for name, value in outputs.items()}, [f.frame.frame_number for f in frames]))
+    calls.append(({name: value.shape for name, value in outputs.items()}, [f.frame.frame_number for f in frames]))
     assert (names, config.postprocess) == (("a", "b"), f"{__name__}:spy")
     return [Detections(f.to_source([[0, 0, 32, 32]]), np.ones(1), np.array([class_id])) for f in frames]
 
@@ -51,10 +51,10 @@ def frames(*sizes):
 
 
 def test_the_function_gets_outputs_frames_and_params(network) -> None:
-    CALLS.clear()
+    calls.clear()
     model = opened(network, "spy", labels=("a", "b"), params={"class_id": 1})
     found = model.infer(frames((128, 64), (64, 64), (64, 128)))
-    assert CALLS == [({"output": (1, 7, 3)}, [n]) for n in range(3)]
+    assert calls == [({"output": (1, 7, 3)}, [n]) for n in range(3)]
     assert [one.class_ids.tolist() for one in found] == [[1]] * 3
     # 128x64 lies in the middle of 64x64 at half size: rows 16 to 48
     assert found[0].boxes.tolist() == [[0, 0, 64, 32]]
@@ -64,10 +64,10 @@ def test_the_function_gets_outputs_frames_and_params(network) -> None:
 
 
 def test_a_network_of_a_fixed_batch(tmp_path) -> None:
-    CALLS.clear()
+    calls.clear()
     path = save(constant(np.zeros((2, 7, 3), np.float32), (2, 3, 64, 64)), tmp_path / "two.onnx")
     found = opened(path, "spy", labels=("a", "b")).infer(frames(*[(64, 64)] * 3))
-    assert CALLS == [({"output": (2, 7, 3)}, [0, 1]), ({"output": (2, 7, 3)}, [2])]
+    assert calls == [({"output": (2, 7, 3)}, [0, 1]), ({"output": (2, 7, 3)}, [2])]
     assert len(found) == 3
 
 
@@ -104,7 +104,7 @@ def test_a_function_that_fails_is_named_with_the_frame(network, function, text) 
     ("function", "params", "text"),
     [
         ("reed", {}, "module .*test_postprocess. has no function 'reed'"),
-        ("CALLS", {}, "it cannot be called"),
+        ("calls", {}, "it cannot be called"),
         ("spy", {"classid": 1}, r"unknown parameter 'classid' \(did you mean 'class_id'\?\)"),
     ],
 )
