@@ -41,6 +41,18 @@ def add_outputs(draft: Draft, definition: Definition, sizes: Sequence[Size | Non
         draft.graph.attach(
             Attachment(draft.tail, "draw-keypoints", "pipelines.operators.keypoints:DrawKeypoints", params)
         )
+    if draft.draw is not None and draft.drawn_rules:
+        params = {
+            "drawn": {drawn.stage: drawn.rules for drawn in draft.drawn_rules},
+            "padding": draft.padding,
+            "mux_size": draft.mux_size,
+            "font_size": draft.draw.font_size,
+            "line_width": draft.draw.line_width,
+            "report": "@report",
+        }
+        draft.graph.attach(
+            Attachment(draft.tail, "draw-analytics", "pipelines.operators.drawn_rules:DrawRules", params)
+        )
     trunk, trunk_format = draft.tail, draft.format
     if len(branches) > 1:
         trunk = draft.add("outputs", "tee", "outputs")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from elements.analytics.rules import Rules
 from pipelines.definition import DrawStage, SourceInfer
 from pipelines.graph import Graph, Node, PropertyValue
 
@@ -29,13 +30,22 @@ class Facts:
     stand_ins: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class DrawnRules:
+    """Rules of an analyze stage that are to be drawn, by source id."""
+
+    stage: str
+    rules: Mapping[int, Rules]
+
+
 @dataclass(slots=True)
 class Draft:
     """``tail`` is the node that the next one is linked to; ``format`` is its output's, empty where not known.
 
     ``pads`` maps source ids to mux pads; ``mux_size`` is (width, height); ``sources`` are the sources' names by id;
     ``source_infer`` is what they have otherwise than infer stages, by id and stage;
-    ``padding`` is the mux's; ``draw`` is the definition's draw stage.
+    ``padding`` is the mux's; ``draw`` is the definition's draw stage;
+    ``drawn_rules`` are to be drawn with it.
     """
 
     graph: Graph
@@ -47,6 +57,7 @@ class Draft:
     tail: str = ""
     format: str = ""
     draw: DrawStage | None = None
+    drawn_rules: list[DrawnRules] = field(default_factory=list)
 
     def add(
         self,

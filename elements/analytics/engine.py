@@ -45,6 +45,7 @@ class SourceAnalytics:
         self._zones = [ZoneWatch(zone) for zone in rules.zones]
         self._lines = [LineWatch(line) for line in rules.lines]
         self._directions = [DirectionWatch(direction) for direction in rules.directions]
+        self._watches: list[ZoneWatch | LineWatch | DirectionWatch] = [*self._zones, *self._lines, *self._directions]
         self._tracks: dict[int, Track] = {}
         self._time_s = -math.inf
         self._counts = self._count()
@@ -102,7 +103,7 @@ class SourceAnalytics:
         oldest = math.inf if restarted else time_s - self._settings.lost_after
         for track in [track for track in self._tracks.values() if track.time_s < oldest]:
             del self._tracks[track.id]
-            for watch in (*self._zones, *self._lines, *self._directions):
+            for watch in self._watches:
                 yield from watch.lose(track, "restart" if restarted else "lost")
 
     def _of_object(self, track: Track, crossings: Sequence[Event]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipelines.definition.analyze_checks import check_analyze_stages
 from pipelines.definition.catalog import Catalog, check_node
 from pipelines.definition.document import Document
 from pipelines.definition.infer_checks import check_infer_stages
@@ -19,7 +20,7 @@ from pipelines.definition.problems import KeyPath
 from pipelines.definition.sections import one_key_tag
 from pipelines.definition.source_checks import check_source_infer, model_files
 from pipelines.definition.sources import Source
-from pipelines.definition.stages import InferStage, NodeStage, Stage, TrackStage, can_be_named
+from pipelines.definition.stages import AnalyzeStage, InferStage, NodeStage, Stage, TrackStage, can_be_named
 from pipelines.definition.validation import SURE, did_you_mean
 
 ONCE = ("track", "draw")
@@ -43,6 +44,7 @@ def check_parts(document: Document, parts: Parts, catalog: Catalog | None) -> No
     for index, stage in parts.stages.items():
         _check_stage(document, ("stages", index, stage.KEY), stage, catalog)
     check_infer_stages(document, parts.stages)
+    check_analyze_stages(document, parts.sources, parts.stages)
     check_source_infer(document, parts.sources, parts.stages)
     for path, model in model_files(parts.sources).items():
         _check_file(document, path, model)
@@ -98,7 +100,7 @@ def _check_stage(document: Document, path: KeyPath, stage: Stage, catalog: Catal
         _check_file(document, (*path, "model"), stage.model)
         _check_file(document, (*path, "labels"), stage.labels)
         _check_file(document, (*path, "weights"), stage.weights)
-    elif isinstance(stage, TrackStage):
+    elif isinstance(stage, TrackStage | AnalyzeStage):
         _check_file(document, (*path, "config"), stage.config)
     elif isinstance(stage, NodeStage) and catalog is not None:
         check_node(document, path, stage, catalog)

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from pipelines.definition.analytics import DirectionRule, LineRule, ZoneRule
 from pipelines.definition.definition import Definition
 from pipelines.definition.document import Document
 from pipelines.definition.mux import Mux
@@ -38,6 +39,9 @@ _SECTIONS: dict[tuple[str, ...], type[Section]] = {
     ("sources", "infer", ANY): SourceInfer,
     ("stages", "infer", "swap"): Swap,
     ("stages", "infer", "operate_on"): OperateOn,
+    ("stages", "analyze", "zones"): ZoneRule,
+    ("stages", "analyze", "lines"): LineRule,
+    ("stages", "analyze", "directions"): DirectionRule,
     ("mux",): Mux,
     ("runtime",): Runtime,
     **{(section, model.KEY): model for section, models in _ITEMS.items() for model in models},
@@ -172,8 +176,8 @@ def suggest_key(key: str, path: KeyPath) -> str:
     homes = [".".join(home) for home, keys in KEYS.items() if key in keys and home and ANY not in home]
     if hint := did_you_mean(key, known, SURE):
         return hint
-    if homes:
-        return f"it belongs in {' or '.join(homes[:3])}"
     if key in KEYS[()]:
         return "it belongs at the top level"
+    if homes:
+        return f"it belongs in {' or '.join(homes[:3])}"
     return did_you_mean(key, known) or (f"known: {', '.join(known)}" if known else "it takes no options")

@@ -88,13 +88,26 @@ def apply_changes(view: FrameView, batch_meta: Any, frame_meta: Any, placement: 
     for objects, labels in changes.added:
         _add_objects(batch_meta, frame_meta, objects, labels, placement)
     if changes.drawings:
-        _draw(batch_meta, frame_meta, changes.drawings, placement)
+        draw(batch_meta, frame_meta, changes.drawings, placement)
 
 
 def add_events(frame_meta: Any, events: Sequence[Mapping[str, Any]]) -> None:
     """Add events to those that the frame has."""
     if events:
         attach_json(frame_meta, EVENTS, [*find_jsons(frame_meta, (EVENTS,)).get(EVENTS, []), *events])
+
+
+def draw(batch_meta: Any, frame_meta: Any, drawings: Sequence[Drawing], placement: Placement) -> None:
+    """Add drawings to a frame for nvdsosd, as display metas of at most 16 texts and lines each."""
+    texts = [_text(drawing, placement) for drawing in drawings if drawing.text]
+    lines = [line for drawing in drawings if not drawing.text for line in _lines(drawing, placement)]
+    for start in range(0, max(len(texts), len(lines)), DISPLAY_ELEMENTS):
+        display = batch_meta.acquire_display_meta()
+        for text in texts[start : start + DISPLAY_ELEMENTS]:
+            display.add_text(text)
+        for line in lines[start : start + DISPLAY_ELEMENTS]:
+            display.add_line(line)
+        frame_meta.append(display)
 
 
 @lru_cache(maxsize=64)
@@ -166,18 +179,6 @@ def _add_objects(
         one = objects[[row]]
         listed = [label] * (int(one.class_ids[0]) + 1)
         write_detections(batch_meta, frame_meta, one, placement, listed, 0, osd)
-
-
-def _draw(batch_meta: Any, frame_meta: Any, drawings: Sequence[Drawing], placement: Placement) -> None:
-    texts = [_text(drawing, placement) for drawing in drawings if drawing.text]
-    lines = [line for drawing in drawings if not drawing.text for line in _lines(drawing, placement)]
-    for start in range(0, max(len(texts), len(lines)), DISPLAY_ELEMENTS):
-        display = batch_meta.acquire_display_meta()
-        for text in texts[start : start + DISPLAY_ELEMENTS]:
-            display.add_text(text)
-        for line in lines[start : start + DISPLAY_ELEMENTS]:
-            display.add_line(line)
-        frame_meta.append(display)
 
 
 def _text(drawing: Drawing, placement: Placement) -> Any:

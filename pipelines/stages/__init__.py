@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pipelines.definition import DrawStage, InferStage, NodeStage, OperateStage, Stage, TrackStage
+from pipelines.definition import AnalyzeStage, DrawStage, InferStage, NodeStage, OperateStage, Stage, TrackStage
 from pipelines.draft import Draft, Facts
+from pipelines.stages.analyze import add_analyze
 from pipelines.stages.draw import add_draw
 from pipelines.stages.infer import add_infer
 from pipelines.stages.node import add_node
@@ -17,6 +18,7 @@ ADD: dict[type[Stage], Callable[[Draft, Any, str, Facts], None]] = {
     InferStage: add_infer,
     TrackStage: add_track,
     OperateStage: add_operate,
+    AnalyzeStage: add_analyze,
     DrawStage: add_draw,
     NodeStage: add_node,
 }

@@ -303,7 +303,7 @@ def test_memory_is_bounded():
         source.walk(B, track=track)
     engine = source.engine
     assert len(engine._tracks) <= 7
-    for watch in (*engine._zones, *engine._lines, *engine._directions):
+    for watch in engine._watches:
         assert len(watch._tracks) <= 7
 
 

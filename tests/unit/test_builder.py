@@ -59,6 +59,25 @@ CASES = {
         {"outputs": [{"file": {"path": "o.mp4"}}, {"display": {}}]},
         ((640, 360),),
     ),
+    "analytics": (
+        definition,
+        {
+            "sources": ["a.mp4", "b.mp4"],
+            "stages": [
+                *STAGES[:2],
+                {
+                    "analyze": {
+                        "zones": [{"name": "exit", "polygon": [[0.8, 0], [1, 0], [1, 1]], "sources": ["a"]}],
+                        "lines": [{"name": "door", "points": [[0.5, 0], [0.5, 1]], "towards": [0.9, 0.5]}],
+                    }
+                },
+                {"analyze": {"name": "as-deepstream", "config": "analytics.txt"}},
+                STAGES[2],
+            ],
+            "outputs": [{"file": {"path": "o.mp4"}}],
+        },
+        ((1280, 720), (1280, 720)),
+    ),
     "cascade": (
         definition,
         {

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Tag
 
 from pipelines.definition.sections import OneKey, one_key_tag
+from pipelines.definition.stages.analyze import AnalyzeStage
 from pipelines.definition.stages.draw import DrawStage
 from pipelines.definition.stages.infer import InferStage
 from pipelines.definition.stages.node import NodeStage
@@ -16,6 +17,7 @@ from pipelines.definition.uris import unique_names
 
 __all__ = [
     "STAGE_MODELS",
+    "AnalyzeStage",
     "DrawStage",
     "InferStage",
     "NodeStage",
@@ -30,12 +32,13 @@ Stage = Annotated[
     Annotated[InferStage, Tag("infer")]
     | Annotated[TrackStage, Tag("track")]
     | Annotated[OperateStage, Tag("operate")]
+    | Annotated[AnalyzeStage, Tag("analyze")]
     | Annotated[DrawStage, Tag("draw")]
     | Annotated[NodeStage, Tag("node")],
     Discriminator(one_key_tag),
 ]
 
-STAGE_MODELS: tuple[type[OneKey], ...] = (InferStage, TrackStage, OperateStage, DrawStage, NodeStage)
+STAGE_MODELS: tuple[type[OneKey], ...] = (InferStage, TrackStage, OperateStage, AnalyzeStage, DrawStage, NodeStage)
 """Every stage there is, in the order in which they are listed to the user."""
 
 
