@@ -91,7 +91,7 @@ class Delivery:
             thread.start()
 
     def put(self, messages: Sequence[Message]) -> None:
-        """Put messages into the outbox, in order; about 30 µs, and 3 to 7 µs for each message. See `Outbox.put`.
+        """Put messages into the outbox, in order; about 30 µs, and 5 to 10 µs for each message. See `Outbox.put`.
 
         When it returns, they survive the death of this process.
         """

@@ -170,7 +170,7 @@ class Outbox:
                 self._write_counts()
             while self._held:
                 chunk = self._held[:ROWS_PER_INSERT]
-                if self._is_full(chunk):
+                if self._is_full():
                     if self.limits.when_full == "drop-newest":
                         self._uncounted["newest"] += len(chunk)
                         self._forget(len(chunk))
@@ -195,12 +195,12 @@ class Outbox:
             tuple(values),
         )
 
-    def _is_full(self, chunk: list[tuple[float, Message]]) -> bool:
+    def _is_full(self) -> bool:
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
         if (pages - free) * PAGE_BYTES >= self.limits.max_bytes:
             return True
-        if free * PAGE_BYTES > 2 * sum(_size(message) for _, message in chunk):
+        if free * PAGE_BYTES > 2 * self._held_bytes:
             return False  # the file need not grow
         disk = os.statvfs(self.path)
         return disk.f_bavail * disk.f_frsize < RESERVE_BYTES
@@ -223,8 +223,11 @@ class Outbox:
         return self._connection
 
     def _forget(self, number: int) -> None:
-        self._held_bytes -= sum(_size(message) for _, message in self._held[:number])
-        del self._held[:number]
+        if number == len(self._held):
+            self._held, self._held_bytes = [], 0
+        else:
+            self._held_bytes -= sum(_size(message) for _, message in self._held[:number])
+            del self._held[:number]
 
     def _give_up_beyond_limit(self) -> None:
         while self._held_bytes > HELD_BYTES:
