@@ -54,7 +54,8 @@ def summarise(plan: Plan, runner: Runner) -> dict[str, Any]:
         "first_result_s": None if outcome.first_result_s is None else round(outcome.first_result_s, 3),
         "frames": sum(count.frames for count in runner.counts),
         "sources": sources,
-        "inference": runner.inference_counts(),
+        "inference": runner.element_counts("pyinfer"),
+        "filters": runner.element_counts("pymetafilter"),
         "models": runner.models(),
         "operators": {
             name: operator.stats for name, operator in runner.assembly.operators.items() if hasattr(operator, "stats")

@@ -76,20 +76,24 @@ class FrameReader:
 
     @cached_property
     def _padded(self) -> bool:
-        """Whether the pipeline's stream mux keeps the aspect ratio by padding, which no metadata tells.
+        return mux_pads(self._element)
 
-        Raises:
-            ElementError: if there are several muxes that differ.
-        """
-        top = self._element
-        while top.get_parent() is not None:
-            top = top.get_parent()
-        muxes = top.iterate_all_by_element_factory_name("nvstreammux") if isinstance(top, Gst.Bin) else ()
-        # the mux that USE_NEW_NVSTREAMMUX chooses has no such property and leaves frames as they are
-        found = {bool(mux.get_property("enable-padding")) for mux in muxes if mux.find_property("enable-padding")}
-        if len(found) > 1:
-            raise ElementError("the pipeline's nvstreammux elements differ in enable-padding; give them the same value")
-        return found == {True}
+
+def mux_pads(element: Gst.Element) -> bool:
+    """Whether the stream mux of an element's pipeline keeps the aspect ratio by padding, which no metadata tells.
+
+    Raises:
+        ElementError: if there are several muxes that differ.
+    """
+    top: Any = element
+    while top.get_parent() is not None:
+        top = top.get_parent()
+    muxes = top.iterate_all_by_element_factory_name("nvstreammux") if isinstance(top, Gst.Bin) else ()
+    # the mux that USE_NEW_NVSTREAMMUX chooses has no such property and leaves frames as they are
+    found = {bool(mux.get_property("enable-padding")) for mux in muxes if mux.find_property("enable-padding")}
+    if len(found) > 1:
+        raise ElementError("the pipeline's nvstreammux elements differ in enable-padding; give them the same value")
+    return found == {True}
 
 
 class ExtractedFrame:

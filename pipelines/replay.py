@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from elements.filtering.batch import BatchFilter
 from elements.metadata.detections import Detections
 from elements.metadata.rle import decode
 from pipelines.builder import build_graph
@@ -69,8 +70,12 @@ def replay(path: Path, definition: Definition, stdout: TextIO) -> Replay:
     from pipelines.assemble import make_operator
 
     graph = build_graph(definition, Facts(tuple(None for _ in definition.sources)))
-    for attachment in graph.attachments:
-        result.operators[attachment.name] = make_operator(attachment, shared, definition.where)
+    for node in graph.nodes.values():
+        if node.factory == "pymetafilter":
+            result.operators[node.name] = _Filter(node.properties)
+        for attachment in graph.attachments:
+            if attachment.node == node.name:
+                result.operators[attachment.name] = make_operator(attachment, shared, definition.where)
     try:
         for frame in frames_of(path, [str(source.name) for source in definition.sources]):
             batch = batch_of([frame])
@@ -83,6 +88,22 @@ def replay(path: Path, definition: Definition, stdout: TextIO) -> Replay:
             if hasattr(operator, "close"):
                 operator.close()
     return result
+
+
+class _Filter:
+    """What pymetafilter does, without the element."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        from elements.filtering.options import PROPERTIES, rules_of
+
+        self._filter = BatchFilter(rules_of({prop.name: prop.default for prop in PROPERTIES} | dict(properties)))
+
+    def handle_metadata(self, batch_meta: Any) -> None:
+        self._filter.apply(batch_meta)
+
+    @property
+    def stats(self) -> dict[str, int]:
+        return {"objects_seen": self._filter.seen, "objects_removed": self._filter.removed}
 
 
 def without_pictures(definition: Definition) -> Definition:

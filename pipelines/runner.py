@@ -34,7 +34,10 @@ SAME_SIGNAL_S = 0.3  # `timeout` and terminals may deliver one and the same sign
 TRUNCATED_SLACK_S = 1.0
 TRUNCATED_SLACK_SHARE = 0.05
 
-INFERENCE_COUNTERS = ("frames-inferred", "frames-failed", "nan-count")
+COUNTERS = {
+    "pyinfer": ("frames-inferred", "frames-failed", "nan-count"),
+    "pymetafilter": ("objects-seen", "objects-removed"),
+}
 
 
 @dataclass(slots=True)
@@ -109,11 +112,11 @@ class Runner:
         """Frames of a source that an inference stage skipped because its model failed; summed over the stages."""
         return sum(element.failed_by_source.get(source_id, 0) for element in self._inference_elements().values())
 
-    def inference_counts(self) -> dict[str, dict[str, int]]:
-        """Counters of each inference element, by stage name."""
+    def element_counts(self, factory: str) -> dict[str, dict[str, int]]:
+        """Counters of each element of a factory (a key of `COUNTERS`), by stage name."""
         return {
-            name: {counter: int(element.get_property(counter)) for counter in INFERENCE_COUNTERS}
-            for name, element in self._inference_elements().items()
+            name: {counter: int(element.get_property(counter)) for counter in COUNTERS[factory]}
+            for name, element in self._elements(factory).items()
         }
 
     def models(self) -> dict[str, dict[str, Any]]:
@@ -127,7 +130,10 @@ class Runner:
         return Control(lambda: {name: e.live for name, e in self._inference_elements().items()}, self._names())
 
     def _inference_elements(self) -> dict[str, Any]:
-        names = [node.name for node in self.assembly.graph.nodes.values() if node.factory == "pyinfer"]
+        return self._elements("pyinfer")
+
+    def _elements(self, factory: str) -> dict[str, Any]:
+        names = [node.name for node in self.assembly.graph.nodes.values() if node.factory == factory]
         found = {name: self._element(name) for name in names}
         return {name: element for name, element in found.items() if element is not None}
 
@@ -352,7 +358,7 @@ class Runner:
 
     def _settle(self) -> None:
         """Final states: what still ran is stopped; files that ended early are truncated; what was skipped is said."""
-        for stage, counters in self.inference_counts().items():
+        for stage, counters in self.element_counts("pyinfer").items():
             if failed := counters["frames-failed"]:
                 frames = failed + counters["frames-inferred"]
                 log.warning("%s: the model failed on %d of %d frames, which were skipped", stage, failed, frames)

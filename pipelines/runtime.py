@@ -80,18 +80,20 @@ def load_runtime(prefer: str = "auto") -> Runtime:
 
 
 def register_elements() -> frozenset[str]:
-    """Initialise GStreamer, register pyinfer and the stand-ins; returns which factories are stand-ins.
+    """Initialise GStreamer, register our own elements and the stand-ins; returns which factories are stand-ins.
 
     A second call registers nothing more.
     """
     hide_python_elements()
     Gst.init(None)
     # element classes can only be made once GStreamer is initialised
+    from elements.filtering.pymetafilter import register as register_pymetafilter
     from elements.portable.register import register_stand_ins
     from elements.pyinfer import register as register_pyinfer
 
     stand_ins = register_stand_ins()
     register_pyinfer()
+    register_pymetafilter()
     return frozenset(stand_ins)
 
 

@@ -144,7 +144,7 @@ def remove_objects(frame_meta: Any, predicate: Callable[[Any], Any]) -> int:
 
     Args:
         frame_meta: FrameMetadata. Not while iterating over its objects.
-        predicate: called with each ObjectMetadata; what it is true for goes.
+        predicate: called with each ObjectMetadata, in the order of ``object_items``; what it is true for goes.
 
     Returns:
         How many were removed.

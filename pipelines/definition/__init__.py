@@ -10,7 +10,16 @@ from pipelines.definition.runtime import Runtime
 from pipelines.definition.schema import definition_schema
 from pipelines.definition.source_infer import SourceInfer
 from pipelines.definition.sources import Reconnect, Source
-from pipelines.definition.stages import AnalyzeStage, DrawStage, InferStage, NodeStage, OperateStage, Stage, TrackStage
+from pipelines.definition.stages import (
+    AnalyzeStage,
+    DrawStage,
+    FilterStage,
+    InferStage,
+    NodeStage,
+    OperateStage,
+    Stage,
+    TrackStage,
+)
 from pipelines.definition.swap import Swap
 
 __all__ = [
@@ -22,6 +31,7 @@ __all__ = [
     "DrawStage",
     "EventsOutput",
     "FileOutput",
+    "FilterStage",
     "InferStage",
     "Mux",
     "NodeStage",

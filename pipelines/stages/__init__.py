@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pipelines.definition import AnalyzeStage, DrawStage, InferStage, NodeStage, OperateStage, Stage, TrackStage
+from pipelines.definition import (
+    AnalyzeStage,
+    DrawStage,
+    FilterStage,
+    InferStage,
+    NodeStage,
+    OperateStage,
+    Stage,
+    TrackStage,
+)
 from pipelines.draft import Draft, Facts
 from pipelines.stages.analyze import add_analyze
 from pipelines.stages.draw import add_draw
+from pipelines.stages.filter import add_filter
 from pipelines.stages.infer import add_infer
 from pipelines.stages.node import add_node
 from pipelines.stages.operate import add_operate
@@ -17,6 +27,7 @@ from pipelines.stages.track import add_track
 ADD: dict[type[Stage], Callable[[Draft, Any, str, Facts], None]] = {
     InferStage: add_infer,
     TrackStage: add_track,
+    FilterStage: add_filter,
     OperateStage: add_operate,
     AnalyzeStage: add_analyze,
     DrawStage: add_draw,

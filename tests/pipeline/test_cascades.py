@@ -86,7 +86,7 @@ def test_each_track_is_classified_once_and_labelled_in_every_frame(tmp_path, cli
     assert len(shown) >= 2 * (FRAMES - 3)
     labelled = events(out)[-1]["objects"][0]["attributes"]["second"]
     assert (labelled["probability"], labelled["class_id"]) == (0.875, 0)
-    assert runner.inference_counts()["second"]["frames-inferred"] == len(crops())
+    assert runner.element_counts("pyinfer")["second"]["frames-inferred"] == len(crops())
 
 
 def test_model_files_as_second_stages(tmp_path, clips, detector):
@@ -110,7 +110,7 @@ def test_model_files_as_second_stages(tmp_path, clips, detector):
     for item in (o for e in events(out) for o in e["objects"]):
         assert np.argmax(item["embedding"]) == item["class_id"]
         assert np.linalg.norm(item["embedding"]) == pytest.approx(1, abs=1e-3)
-    counts = runner.inference_counts()
+    counts = runner.element_counts("pyinfer")
     assert counts["second"]["frames-inferred"] == counts["third"]["frames-inferred"] == 4
 
 
@@ -175,7 +175,7 @@ def test_crops_that_fail_are_skipped_and_the_others_are_not(tmp_path, clips, det
     runner = run(clips[:1], out, stages)
     assert runner.exit_code() == 0
     assert [shades(e) for e in events(out)] == [{"red": "crimson"}] * FRAMES
-    assert runner.inference_counts()["second"]["frames-failed"] == FRAMES
+    assert runner.element_counts("pyinfer")["second"]["frames-failed"] == FRAMES
     assert caplog.text.count("cannot stand lime: this frame is skipped") == 1
 
 

@@ -123,7 +123,7 @@ def test_of_two_sources_only_the_frames_that_fail_are_skipped(tmp_path, clips, n
     out = tmp_path / "e.jsonl"
     runner = run([clips["red"], clips["blue"]], out, model=own(name), on_error="skip")
     assert (runner.exit_code(), runner.outcome.error) == (0, "")
-    assert runner.inference_counts()["infer"]["frames-failed"] == 2
+    assert runner.element_counts("pyinfer")["infer"]["frames-failed"] == 2
     for source in ("red", "blue"):
         assert [len(e["objects"]) for e in events(out, source)] == [1, 1, 1, 1, 0] + [1] * (FRAMES - 5)
 
@@ -133,7 +133,7 @@ def test_rows_that_are_not_numbers_are_left_out_and_counted(tmp_path, clips, cap
     out = tmp_path / "e.jsonl"
     runner = run([clips["red"]], out, model=own("AnswersNaN"))
     assert runner.exit_code() == 0
-    assert runner.inference_counts()["infer"]["nan-count"] == 2 * FRAMES
+    assert runner.element_counts("pyinfer")["infer"]["nan-count"] == 2 * FRAMES
     assert caplog.text.count("not finite numbers") == 1
     assert [[o["bbox"] for o in e["objects"]] for e in events(out)] == [[list(BOX)]] * FRAMES
 

@@ -70,7 +70,7 @@ def test_misbehaviour_costs_its_frame_and_no_other(tmp_path, clips, name):
     out = tmp_path / "e.jsonl"
     runner = run(clips, out, model=own(name), on_error="skip")
     assert (runner.exit_code(), runner.outcome.error) == (0, "")
-    assert runner.inference_counts()["infer"]["frames-failed"] == 2
+    assert runner.element_counts("pyinfer")["infer"]["frames-failed"] == 2
     for source in ("door", "yard"):
         assert [len(e["objects"]) for e in events(out, source)] == [1, 1, 1, 1, 0] + [1] * (FRAMES - 5)
 

@@ -288,7 +288,7 @@ def test_a_model_that_fails_is_taken_back(tmp_path, clips, model, reason, overla
     assert lines[-1]["models"]["infer"] == f"{OLD}@1"
     assert all(len(e["objects"]) == 1 for e in lines)  # no frame is without its result
     assert run.runner.models()["infer"]["rolled_back"] == 1
-    assert run.runner.inference_counts()["infer"]["frames-failed"] == 0
+    assert run.runner.element_counts("pyinfer")["infer"]["frames-failed"] == 0
 
 
 def test_what_is_not_numbers_from_the_start_is_rejected_in_the_warm_up(tmp_path, clips, finders):

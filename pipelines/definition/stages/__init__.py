@@ -9,6 +9,7 @@ from pydantic import Discriminator, Tag
 from pipelines.definition.sections import OneKey, one_key_tag
 from pipelines.definition.stages.analyze import AnalyzeStage
 from pipelines.definition.stages.draw import DrawStage
+from pipelines.definition.stages.filter import FilterStage
 from pipelines.definition.stages.infer import InferStage
 from pipelines.definition.stages.node import NodeStage
 from pipelines.definition.stages.operate import OperateStage
@@ -19,6 +20,7 @@ __all__ = [
     "STAGE_MODELS",
     "AnalyzeStage",
     "DrawStage",
+    "FilterStage",
     "InferStage",
     "NodeStage",
     "OperateStage",
@@ -31,6 +33,7 @@ __all__ = [
 Stage = Annotated[
     Annotated[InferStage, Tag("infer")]
     | Annotated[TrackStage, Tag("track")]
+    | Annotated[FilterStage, Tag("filter")]
     | Annotated[OperateStage, Tag("operate")]
     | Annotated[AnalyzeStage, Tag("analyze")]
     | Annotated[DrawStage, Tag("draw")]
@@ -38,7 +41,15 @@ Stage = Annotated[
     Discriminator(one_key_tag),
 ]
 
-STAGE_MODELS: tuple[type[OneKey], ...] = (InferStage, TrackStage, OperateStage, AnalyzeStage, DrawStage, NodeStage)
+STAGE_MODELS: tuple[type[OneKey], ...] = (
+    InferStage,
+    TrackStage,
+    FilterStage,
+    OperateStage,
+    AnalyzeStage,
+    DrawStage,
+    NodeStage,
+)
 """Every stage there is, in the order in which they are listed to the user."""
 
 

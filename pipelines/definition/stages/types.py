@@ -85,7 +85,7 @@ def _parse_size(value: Any) -> tuple[int, int] | None:
         return value
     match = _SIZE.fullmatch(str(value)) if isinstance(value, str | int) else None
     if match is None:
-        raise wrong("is not a size", "write auto, 640, or width x height like 640x384")
+        raise wrong("is not a size", "write 640, or width x height like 640x384")
     return int(match[1]), int(match[2] or match[1])
 
 
