@@ -120,14 +120,19 @@ class Delivery:
 
         Returns:
             The counters at the end.
+
+        Raises:
+            OutboxError: the outbox cannot be read; everything has been let go of all the same.
         """
         self._ended.set()
         for thread in self._threads:
             thread.join()
         self._outbox.flush(FLUSH_S)
         self._process.end(timeout)
-        counters = self._outbox.counters()
-        self._outbox.close()
+        try:
+            counters = self._outbox.counters()
+        finally:
+            self._outbox.close()
         if counters.queued:
             log.warning(
                 "%d messages for %s wait in '%s' for the next run",

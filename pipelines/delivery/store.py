@@ -18,6 +18,8 @@ from typing import IO, NamedTuple
 APPLICATION_ID = 0x6753744F  # "gStO": tells an outbox from other SQLite files
 SCHEMA_VERSION = 1
 PAGE_BYTES = 4096
+PATIENCE_S = 5.0
+"""How long somebody else's lock is waited for, outside the streaming thread."""
 SCHEMA = """
 CREATE TABLE outbox (id TEXT NOT NULL);
 CREATE TABLE messages (
@@ -85,7 +87,7 @@ def open_store(path: Path, create: bool = True) -> sqlite3.Connection:
             uri=True,
             isolation_level=None,
             check_same_thread=False,
-            timeout=5.0,
+            timeout=PATIENCE_S,
         )
     except (OSError, sqlite3.Error) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
