@@ -45,13 +45,12 @@ def to_source(
     found: Candidates, outputs: Sequence[FloatArray], decoder: Decoder, size: Size, placement: Placement
 ) -> Detections:
     """Finished candidates as detections: see `finish`, which says what the arguments are."""
-    detections = Detections(placement.to_source(found.boxes), found.scores, found.class_ids)
     width, height = placement.source_width, placement.source_height
     extras = found.extras
     if decoder.whole_picture:
-        detections.boxes = np.tile(np.array([0, 0, width, height], np.float32), (len(found.boxes), 1))
-        detections.embeddings = extras
-        return detections
+        boxes = np.full((len(found.scores), 4), (0, 0, width, height), np.float32)
+        return Detections(boxes, found.scores, found.class_ids, embeddings=extras)
+    detections = Detections(placement.to_source(found.boxes), found.scores, found.class_ids)
     if extras is not None and decoder.task == "obb":
         return _rotated(found, extras[:, 0], placement)
     detections.clipped(width, height)

@@ -22,16 +22,16 @@ class RFDETRSegNano:
     """Finds one object per picture: its left half, of class 3."""
 
     made = None
-    batch = None
+    options = None
 
     def __init__(self, **options):
         RFDETRSegNano.made = options
 
-    def optimize_for_inference(self, batch_size):
-        RFDETRSegNano.batch = batch_size
+    def inference(self, **options):
+        RFDETRSegNano.options = options
 
-    def predict(self, images, threshold):
-        assert threshold == 0.25
+    def predict(self, images, threshold, include_source_image):
+        assert (threshold, include_source_image) == (0.25, False)
         assert all(image.dtype == np.uint8 for image in images)
         return [self.look(*image.shape[:2]) for image in images]
 
@@ -57,10 +57,10 @@ def opened(**params):
 
 
 def test_pictures_in_detections_out() -> None:
-    model = opened(variant="SegNano", threshold=0.25, resolution=384, optimize=2)
+    model = opened(variant="SegNano", threshold=0.25, resolution=384, half=True)
     model.load()
     assert RFDETRSegNano.made == {"resolution": 384}
-    assert RFDETRSegNano.batch == 2
+    assert RFDETRSegNano.options == {"compile": False, "dtype": "float16"}
     assert model.names == ("0", "person", "2", "car")
     first, second = model.infer(
         [ArrayFrame(np.zeros((40, 60, 3), np.uint8)), ArrayFrame(np.zeros((10, 8, 3), np.uint8))]

@@ -39,6 +39,11 @@ class WholePicture(Decoder):
     def boxes_of(self, outputs: Arrays) -> FloatArray:
         return NO_BOX
 
+    def decode(self, outputs: Arrays, size: Size, confidence: float) -> Candidates:
+        """See `Decoder.decode`; `select` sees to numbers that are none, and there are no boxes to look at."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.select(outputs, size, confidence)
+
 
 class Classify(WholePicture):
     """(B, C) probabilities, or logits, which are told by not summing to 1."""
