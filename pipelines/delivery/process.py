@@ -95,12 +95,12 @@ class SenderProcess:
         return self._process.stdin  # type: ignore[return-value]
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         process = subprocess.Popen(
-            [sys.executable, "-m", "pipelines.delivery.process"],
+            [sys.executable or "python3", "-m", "pipelines.delivery.process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            # Inside gst-launch-1.0 the interpreter is not the venv's: the child looks where this one does.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])},
             # Ctrl-C is for the pipeline, which then drains. Not a session: Linux would give that its own share of the
             # cores, whatever its niceness.
             process_group=0,

@@ -15,6 +15,7 @@ import pytest
 
 from pipelines.delivery.connection import parse_connection
 from pipelines.delivery.delivery import Delivery, Settings
+from pipelines.delivery.store import Message
 from pipelines.delivery.worker import Backoff
 from tests.delivery.producer import KEYS, numbered
 from tests.delivery.services import HOST, ROOT, SERVICES, TOPIC, black_hole, poll
@@ -146,3 +147,14 @@ def test_a_second_run_sends_what_the_first_one_left(running, tmp_path):
     counters = delivery.close(timeout=20)
     assert (counters.made, counters.delivered, counters.queued) == (60, 60, 0)
     seen.check(range(60), duplicates=0)
+
+
+@pytest.mark.parametrize("running", ["kafka", "nats"], indirect=True, scope="session")
+def test_a_message_that_is_too_large_is_counted_and_holds_nothing_up(running, tmp_path):
+    running.start()
+    seen = Seen(running)
+    delivery = Delivery(settings_of(running, tmp_path))
+    delivery.put([*numbered(TOPIC, range(5)), Message("door", TOPIC, b" " * 3_000_000), *numbered(TOPIC, range(5, 10))])
+    counters = delivery.close(timeout=20)
+    assert (counters.made, counters.delivered, counters.dropped["refused"], counters.queued) == (11, 10, 1, 0)
+    seen.check(range(10), duplicates=0)

@@ -1,0 +1,95 @@
+"""The webhook adapter against a server that does as a test tells it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from pydantic import SecretStr
+
+from pipelines.delivery.backlog import Queued
+from pipelines.delivery.broker import BrokerError, Receipt
+from pipelines.delivery.connection import parse_connection
+from pipelines.delivery.webhook import Webhook
+
+pytest.importorskip("urllib3")
+MESSAGES = [Queued(n, f"box-{n}", "door", "t", b'{"n": %d}' % n, 0.0) for n in range(1, 9)]
+
+
+class Server(ThreadingHTTPServer):
+    """Answers ``status``, or 422 to an array with the message ``poison``."""
+
+    status, poison = 200, 0
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, dict[str, str], list[dict]]] = []
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+        poisoned = any(message["payload"]["n"] == self.server.poison for message in body)
+        self.send_response(422 if poisoned else self.server.status)
+        self.send_header("Location", "http://127.0.0.1:1/")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    running = Server()
+    threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+    yield running
+    running.shutdown()
+    running.server_close()
+
+
+def webhook(server: Server, **how) -> Webhook:
+    adapter = Webhook(
+        parse_connection("webhook", f"http://127.0.0.1:{server.server_port}/hook?x=1", **how), timeout=2.0
+    )
+    adapter.connect()
+    return adapter
+
+
+def test_an_array_of_envelopes_per_request(server):
+    receipts = list(webhook(server, options={"batch": "5"}).send(MESSAGES))
+    assert receipts == [Receipt(n) for n in range(1, 9)]
+    assert [len(body) for _, _, body in server.requests] == [5, 3]
+    path, _, body = server.requests[0]
+    assert path == "/hook?x=1"
+    assert body[0] == {"id": "box-1", "key": "door", "topic": "t", "payload": {"n": 1}}
+
+
+def test_one_message_that_is_refused_does_not_take_the_others_along(server):
+    server.poison = 3
+    receipts = list(webhook(server).send(MESSAGES))
+    assert [r.number for r in receipts] == list(range(1, 9))
+    assert [r.number for r in receipts if r.refused] == [3]
+    assert "422" in receipts[2].refused
+
+
+@pytest.mark.parametrize("status", [302, 401, 404, 429, 500, 503])
+def test_everything_else_is_tried_again_later(server, status):
+    server.status = status
+    with pytest.raises(BrokerError, match=f"the endpoint answers {status}"):
+        list(webhook(server).send(MESSAGES))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("username", "header"), [("guard", "Basic Z3VhcmQ6aHVzaA=="), (None, "Bearer hush")], ids=["basic", "bearer"]
+)
+def test_log_in(server, username, header):
+    list(webhook(server, username=username, password=SecretStr("hush")).send(MESSAGES[:1]))
+    assert server.requests[0][1]["authorization"] == header
