@@ -14,7 +14,7 @@ from pipelines.delivery.connection import Connection
 from pipelines.delivery.outbox import Limits, Outbox
 from pipelines.delivery.process import Order, SenderProcess
 from pipelines.delivery.store import Counters, Message, OutboxError
-from pipelines.delivery.upkeep import keep_up
+from pipelines.delivery.upkeep import keep_up, open_for_upkeep
 from pipelines.delivery.worker import Backoff
 
 log = logging.getLogger("gstorch.delivery")
@@ -76,13 +76,13 @@ class Delivery:
         self._settings = settings
         connection = settings.connection
         broker_class(connection.broker)(connection, settings.timeout)  # a wrong option is found here, not in the child
+        self._ended = threading.Event()
         self._outbox = Outbox(settings.outbox, settings.limits)
+        upkeep = (open_for_upkeep(settings.outbox), settings.outbox, settings.limits.max_age, self._ended)
         self._process = SenderProcess(Order(settings.outbox, connection, settings.timeout, settings.backoff))
         self._told = ("", "")
         self._told_dropped = 0
         self._tell_dropped_after = 0.0
-        self._ended = threading.Event()
-        upkeep = (settings.outbox, settings.limits.max_age, self._ended)
         self._threads = [
             threading.Thread(target=self._watch, name="delivery", daemon=True),
             threading.Thread(target=keep_up, args=upkeep, name="outbox", daemon=True),

@@ -20,16 +20,26 @@ VACUUM_PAGES = 2000
 EXPIRE_ROWS = 2000
 
 
-def keep_up(path: Path, max_age: float | None, stop: threading.Event) -> None:
-    """Sync, expire and shrink about once a second until ``stop`` is set; run it in a thread of its own.
+def open_for_upkeep(path: Path) -> sqlite3.Connection:
+    """A connection for `keep_up`.
 
-    Args:
-        path: the outbox.
-        max_age: seconds after which messages are dropped, or None.
+    Raises:
+        OutboxError: the file cannot be used.
     """
     connection = open_store(path, create=False)
     connection.execute("PRAGMA synchronous = NORMAL")  # a checkpoint syncs, a commit does not
     connection.execute("PRAGMA wal_autocheckpoint = 0")
+    return connection
+
+
+def keep_up(connection: sqlite3.Connection, path: Path, max_age: float | None, stop: threading.Event) -> None:
+    """Sync, expire and shrink about once a second until ``stop`` is set; run it in a thread of its own.
+
+    Args:
+        connection: of `open_for_upkeep`; closed at the end.
+        path: the outbox.
+        max_age: seconds after which messages are dropped, or None.
+    """
     wal = path.with_name(f"{path.name}-wal")
     synced = time.monotonic()
     while not stop.wait(LOOK_EVERY_S):

@@ -13,7 +13,7 @@ import pytest
 from pipelines.delivery.backlog import Backlog
 from pipelines.delivery.outbox import Limits, Outbox
 from pipelines.delivery.store import Message, OutboxError, open_store
-from pipelines.delivery.upkeep import expire, keep_up
+from pipelines.delivery.upkeep import expire, keep_up, open_for_upkeep
 
 
 def numbered(numbers: range, key: str = "door", size: int = 0) -> list[Message]:
@@ -164,7 +164,7 @@ def test_upkeep_syncs_and_gives_room_back(path, monkeypatch):
     outbox, backlog = Outbox(path), Backlog(path)
     outbox.put(numbered(range(2000), size=1000))
     stop = threading.Event()
-    upkeep = threading.Thread(target=keep_up, args=(path, None, stop))
+    upkeep = threading.Thread(target=keep_up, args=(open_for_upkeep(path), path, None, stop))
     upkeep.start()
 
     def wait(condition):
