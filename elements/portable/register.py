@@ -19,6 +19,7 @@ _MODULES = {  # factory -> module of this package that offers it in FACTORIES
     "nvstreammux": "nvstreammux",
     "nvstreamdemux": "nvstreamdemux",
     "nvtracker": "nvtracker",
+    "nvdsanalytics": "nvdsanalytics",
     "nvmultistreamtiler": "nvmultistreamtiler",
     "nvdsosd": "nvdsosd",
     "nvosdbin": "nvdsosd",

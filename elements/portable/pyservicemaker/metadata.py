@@ -111,6 +111,27 @@ class UserMetadata(_Appendable):
             raise RuntimeError(f"user metadata of type {self.meta_type} does not hold JSON text")
         return json.loads(stored)
 
+    def as_nvdsanalytics_frame(self) -> Any:
+        """NvDsAnalyticsFrameMeta: what nvdsanalytics found in the frame.
+
+        Raises:
+            RuntimeError: if the metadata holds something else.
+        """
+        return self._as(ANALYTICS_FRAME_META, "NvDsAnalyticsFrameMeta")
+
+    def as_nvdsanalytics_obj(self) -> Any:
+        """NvDsAnalyticsObjInfo: what nvdsanalytics found about the object.
+
+        Raises:
+            RuntimeError: if the metadata holds something else.
+        """
+        return self._as(ANALYTICS_OBJECT_META, "NvDsAnalyticsObjInfo")
+
+    def _as(self, meta_type: int, name: str) -> Any:
+        if self.meta_type != meta_type:
+            raise RuntimeError(f"user metadata of type {self.meta_type} is no {name} ({meta_type})")
+        return self._meta.data
+
     def __bool__(self) -> bool:
         return bool(self._meta)
 
