@@ -53,7 +53,7 @@ class ObjectWork:
     @property
     def pictures(self) -> list[Frame]:
         """What the model is given, in one call."""
-        return [answer.crop for answer in self.plan.asked]
+        return list(self.plan.crops)
 
 
 class ObjectsAtWork:
@@ -118,7 +118,7 @@ class ObjectsAtWork:
 
     def _write_one(self, batch_meta: Any, frame_meta: Any, item: Any, frame: BatchFrame, answer: Answer) -> None:
         assert answer.found is not None
-        said, found, names = self._said, answer.crop.to_frame(answer.found), answer.names
+        said, found, names = self._said, answer.found, answer.names
         if said.task in ANNOTATIONS:
             annotate(item, found, said.task, frame.placement, names, said.name, said.component_id)
         else:

@@ -20,6 +20,7 @@ from elements.metadata.rotated import bounds
 
 MOST_TRACKS = 10_000  # whose answers are kept; the one that was out of sight for longest goes first
 GONE_AFTER_S = 30.0  # stream time without sight after which a track does not come back
+LONGEST_WAIT_S = 10.0  # stream time after which an answer that is not there will not come: its batch was flushed
 SMALLEST = 2  # pixels; below, there is no picture to speak of
 CACHED_TASKS = ("classify", "embed")
 """Tasks whose answer is about the object itself. What is found *in* an object moves with every frame."""
@@ -98,17 +99,15 @@ class Target:
 
 @dataclass(slots=True, eq=False)
 class Answer:
-    """What the model says of one object.
+    """What the model says of one object. It holds no picture, since it may be kept for as long as a track lives.
 
     Attributes:
-        crop: what the model is given.
-        found: its answer, in pixels of ``crop``; ``None`` while it is at work.
+        found: its answer, in pixels of the source; ``None`` while it is at work.
         names: the model's class names by number.
         version: of the model.
         failed: it had none.
     """
 
-    crop: CropFrame
     found: Detections | None = None
     names: Sequence[str] = ()
     version: str = ""
@@ -120,22 +119,25 @@ class Plan:
     """What one batch needs.
 
     Attributes:
-        asked: answers that the model must give, in order: their crops are one call.
+        crops: what the model is given, in one call.
+        asked: the answers that it must give to them, in order.
         known: for each frame, the place of each object among the frame's objects and the answer that it gets, which
             another object of the same track may have asked for.
     """
 
+    crops: list[CropFrame] = field(default_factory=list)
     asked: list[Answer] = field(default_factory=list)
     known: list[list[tuple[int, Answer]]] = field(default_factory=list)
 
     def fill(self, found: Iterable[Result]) -> None:
         """Take the model's answers. A crop that is missing among them has failed."""
         by_crop = {id(result.frame): result for result in found}
-        for answer in self.asked:
-            result = by_crop.get(id(answer.crop))
+        for crop, answer in zip(self.crops, self.asked, strict=True):
+            result = by_crop.get(id(crop))
             answer.failed = result is None
             if result is not None:
-                answer.found, answer.names, answer.version = result.detections, result.names, result.version
+                answer.names, answer.version = result.names, result.version
+                answer.found = crop.to_frame(result.detections)
 
 
 @dataclass(slots=True)
@@ -218,7 +220,8 @@ class Cascade:
         due.sort(key=lambda item: item[:2])
         answers = dict(known)
         for _has_answer, _area, target, region in due[: self._room(source, now, len(due))]:
-            answer = Answer(CropFrame(frame, region))
+            answer = Answer()
+            plan.crops.append(CropFrame(frame, region))
             plan.asked.append(answer)
             answers[target.index] = answer
             self._keep(source, target, answer, now)
@@ -249,7 +252,9 @@ class Cascade:
         entry = self._entries.get(key)
         if entry is None:
             return None
-        if entry.answer.failed or (entry.answer.found is not None and not len(entry.answer.found)):
+        found = entry.answer.found
+        lost = found is None and not 0 <= now - entry.asked_at <= LONGEST_WAIT_S
+        if lost or entry.answer.failed or (found is not None and not len(found)):
             del self._entries[key]
             return None
         entry.seen_at = now

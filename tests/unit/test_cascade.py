@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -47,8 +49,8 @@ class Stage:
         if plan.asked:
             self.calls.append(len(plan.asked))
         found = []
-        for answer in plan.asked:
-            found.append(Result(answer.crop, self.answer(self.seen), NAMES, self.version))
+        for crop in plan.crops:
+            found.append(Result(crop, self.answer(self.seen), NAMES, self.version))
             self.seen += 1
         self.cascade.fill(plan, found)
         return [{i: int(a.found.class_ids[0]) for i, a in known if len(a.found)} for known in plan.known]
@@ -88,7 +90,7 @@ def test_a_track_is_not_asked_about_again_while_the_model_is_at_work() -> None:
     first = cascade.plan([(frame(0), [car(0, 7)])])
     second = cascade.plan([(frame(0.04), [car(0, 7)])])
     assert (len(first.asked), len(second.asked)) == (1, 0)
-    first.fill([Result(first.asked[0].crop, label(5), NAMES, "m@1")])
+    first.fill([Result(first.crops[0], label(5), NAMES, "m@1")])
     assert second.known[0][0][1].found.class_ids.tolist() == [5]
 
 
@@ -112,7 +114,7 @@ def test_what_is_not_kept_is_looked_at_in_every_frame(task, options) -> None:
 def test_in_resting_frames_tracks_keep_their_answers() -> None:
     cascade = Cascade(OperateOn(1), "classify")
     first = cascade.plan([(frame(0), [car(0, 7)])])
-    first.fill([Result(first.asked[0].crop, label(3), NAMES, "m@1")])
+    first.fill([Result(first.crops[0], label(3), NAMES, "m@1")])
     second = cascade.plan([(frame(0.1), [car(0, 7), car(1, 8)]), (frame(0.2), [car(0, 7), car(1, 8)])], resting=[0])
     assert [[place for place, _ in known] for known in second.known] == [[0], [0, 1]]
     assert len(second.asked) == 1
@@ -131,10 +133,27 @@ def test_no_answer_is_asked_for_again() -> None:
     assert stage.calls == [1, 1, 1]
 
 
+def test_an_answer_that_never_comes_is_asked_for_again() -> None:
+    """Its batch was flushed."""
+    cascade = Cascade(OperateOn(1), "classify")
+    asked = [len(cascade.plan([(frame(time_s), [car(0, 7)])]).asked) for time_s in (0, 5, 10, 11)]
+    assert asked == [1, 0, 0, 1]
+
+
+def test_what_is_kept_holds_no_picture() -> None:
+    stage, given = Stage(), frame(0)
+    pictures = weakref.ref(given.pixels)
+    stage((given, [car(0, 7)]))
+    assert len(stage.cascade) == 1
+    del given
+    gc.collect()
+    assert pictures() is None
+
+
 def test_a_crop_that_failed_is_asked_for_again() -> None:
     cascade = Cascade(OperateOn(1), "classify")
     plan = cascade.plan([(frame(0), [car(0, 7), car(1, 8)])])
-    plan.fill([Result(plan.asked[1].crop, label(), NAMES, "m@1")])
+    plan.fill([Result(plan.crops[1], label(), NAMES, "m@1")])
     assert [answer.failed for answer in plan.asked] == [True, False]
     assert len(cascade.plan([(frame(1), [car(0, 7), car(1, 8)])]).asked) == 1
 
@@ -153,7 +172,7 @@ def test_which_objects_count() -> None:
 def test_the_crop_of_a_turned_object_is_the_upright_rectangle_around_it() -> None:
     """40x20 about (50, 50), turned by 90 degrees: 20x40 about the same point."""
     plan = Cascade(OperateOn(1), "classify").plan([(frame(), [car(0, box=(30, 40, 70, 60), angle=math.pi / 2)])])
-    x1, y1, x2, y2 = plan.asked[0].crop.region
+    x1, y1, x2, y2 = plan.crops[0].region
     assert abs(np.array([x1, y1, x2, y2]) - (40, 30, 60, 70)).max() <= 1
 
 
@@ -175,8 +194,8 @@ def test_no_more_than_rate_objects_a_second_and_source() -> None:
     cascade = Cascade(OperateOn(1, rate=5.0), "classify")
     for number in range(100):
         plan = cascade.plan([(frame(number / 10, source), [car(i) for i in range(10)]) for source in (0, 1)])
-        for answer in plan.asked:
-            per_source[answer.crop.source_id] += 1
+        for crop in plan.crops:
+            per_source[crop.source_id] += 1
     assert per_source == {0: 54, 1: 54}  # 5 + 9.9 s x 5/s, whole ones
     assert sum(stage.calls) == 2 * 54
 
