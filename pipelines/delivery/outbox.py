@@ -86,10 +86,11 @@ class Outbox:
             # `upkeep` makes the checkpoints and their syncs: a put never waits for the disk.
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("PRAGMA wal_autocheckpoint = 0")
+            connection.execute("UPDATE sender SET state = 'starting', error = ''")
             connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-        except OutboxError:
+        except (OutboxError, sqlite3.Error) as error:
             connection.close()
-            raise
+            raise (explained(error, path) if isinstance(error, sqlite3.Error) else error) from None
         self._connection = connection
 
     def put(self, messages: Sequence[Message]) -> None:
