@@ -27,10 +27,11 @@ class BatchFrame:
         batch_id: number of the frame in its batch, as in the metadata.
     """
 
-    __slots__ = ("_meta", "_surface", "batch_id", "placement", "source")
+    __slots__ = ("_meta", "_surface", "_tensor", "batch_id", "placement", "source")
 
     def __init__(self, meta: FrameMeta, surface: Surface, source: str = "") -> None:
         self._meta = meta
+        self._tensor: Any = None
         self.source = source
         self._surface = surface
         self.batch_id = meta.batch_id
@@ -72,8 +73,10 @@ class BatchFrame:
     @property
     def tensor(self) -> Any:
         """`device_picture` as a torch tensor; ``None`` in host memory, or where torch is not in use."""
-        torch, picture = sys.modules.get("torch"), self.device_picture
-        return None if torch is None or picture is None else torch.from_dlpack(picture)
+        if self._tensor is None:  # kept for the many crops of a frame
+            torch, picture = sys.modules.get("torch"), self.device_picture
+            self._tensor = None if torch is None or picture is None else torch.from_dlpack(picture)
+        return self._tensor
 
     def resized(self, width: int, height: int, out: Image | None = None, region: Region | None = None) -> Image:
         """See `elements.inference.frame.Frame.resized`."""
