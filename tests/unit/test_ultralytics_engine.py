@@ -56,6 +56,22 @@ def test_a_checkpoint_runs(tmp_path):
     assert np.isfinite(found.boxes).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "task"), [("yolo11n-seg", "segment"), ("yolo11n-pose", "pose"), ("yolo11n-cls", "classify")]
+)
+def test_checkpoints_of_other_tasks(tmp_path, name, task):
+    ultralytics = pytest.importorskip("ultralytics", reason="needs ultralytics")
+    from elements.inference.model import DetectionModel
+
+    ultralytics.YOLO(f"{name}.yaml").save(tmp_path / "m.pt")
+    options = {"engine": "ultralytics", "device": "cpu", "trust": True, "input_size": (64, 64), "confidence": 0.0}
+    model = DetectionModel(ModelConfig(str(tmp_path / "m.pt"), **options))
+    model.load()
+    assert model.task == task
+    (found,) = model.infer([frame_of(640, 360)])
+    assert (found.masks is not None, found.keypoints is not None) == (task == "segment", task == "pose")
+
+
 def test_a_checkpoint_needs_trust(tmp_path):
     path = checkpoint(tmp_path)
     with pytest.raises(ModelError, match="set trust: true"):

@@ -46,7 +46,10 @@ class UltralyticsEngine(ModuleEngine):
             "names": str(dict(backend.names)),
             "stride": str(int(backend.stride)),
         }
+        if points := getattr(backend, "kpt_shape", None):
+            metadata["kpt_shape"] = str(list(points))
         if suffix == ".pt":
+            _answer_as_exported(backend.model)
             super().__init__(LoadedModule(backend.model, metadata=metadata), device, config.precision)
             return
         super().__init__(_bound(backend, metadata), device, config.precision)
@@ -107,6 +110,13 @@ def _task_of(module: Any) -> str:
     from ultralytics.nn.tasks import guess_model_task
 
     return str(getattr(module, "task", None) or guess_model_task(module))
+
+
+def _answer_as_exported(module: Any) -> None:
+    """Make a checkpoint's head answer as its exports do: finished outputs side by side, nothing for training."""
+    head = module.model[-1]
+    if hasattr(head, "export"):
+        head.export = True
 
 
 def _bound(backend: Any, metadata: dict[str, str]) -> LoadedModule:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def letterbox(
         out: (B, 3, H, W) view of any strides, float or uint8; rows beyond the pictures are left as they are.
         options: colour order, value range and grey of the padding.
     """
-    gains, offsets = (torch.tensor(values, device=out.device)[:, None, None] for values in options.affine())
+    gains, offsets, padding = _affine(options, out.device)
     for picture, place, slot in zip(pictures, placements, out, strict=False):
         left, top, width, height = (int(v) for v in (place.left, place.top, place.width, place.height))
         planes = picture.permute(2, 0, 1)[None].float()
@@ -86,7 +87,14 @@ def letterbox(
             planes = planes.flip(1)
         if slot.dtype == torch.uint8:
             planes = planes.round()
-        slot[:] = options.pad * gains + offsets
+        slot.copy_(padding.expand_as(slot))
         cut = planes[0, :, max(0, -top) : slot.shape[1] - top, max(0, -left) : slot.shape[2] - left]
         top, left = max(0, top), max(0, left)
-        slot[:, top : top + cut.shape[1], left : left + cut.shape[2]] = cut * gains + offsets
+        slot[:, top : top + cut.shape[1], left : left + cut.shape[2]] = torch.addcmul(offsets, cut, gains)
+
+
+@lru_cache(maxsize=8)
+def _affine(options: Preprocess, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Gain, offset and value of the padding for each channel: (3, 1, 1) on the device."""
+    gains, offsets = (torch.tensor(values, device=device)[:, None, None] for values in options.affine())
+    return gains, offsets, options.pad * gains + offsets
