@@ -5,6 +5,7 @@ import math
 
 import cv2
 import numpy as np
+import onnx
 import pytest
 
 from elements.inference.config import ModelConfig
@@ -128,6 +129,26 @@ def test_embedding_is_one_long(tmp_path):
 def test_the_task_is_told_by_the_file(tmp_path, layout, task):
     metadata = {"task": task, "names": str(list(NAMES)), "stride": "32", "kpt_shape": f"[{POINTS}, 3]"}
     loaded(tmp_path, layout, task, (64, 64), metadata=metadata, labels=None)
+
+
+def test_the_size_that_boxes_are_scaled_to_is_told(tmp_path):
+    """RT-DETR's own export takes the picture's (width, height) as a second input; it gets the network's."""
+    model = head("separate", "detect", (640, 320))
+    node = next(node for node in model.graph.node if node.output == ["boxes"])
+    node.output[0] = "plain"
+    made, constant = onnx.helper.make_node, onnx.numpy_helper.from_array
+    model.graph.initializer.append(constant(np.array([640, 320, 640, 320], np.float32), "full"))
+    model.graph.node.extend([
+        made("Cast", ["orig_target_sizes"], ["told"], to=onnx.TensorProto.FLOAT),
+        made("Concat", ["told", "told"], ["twice"], axis=1),
+        made("Div", ["twice", "full"], ["factor"]),
+        made("Mul", ["plain", "factor"], ["boxes"]),
+    ])  # fmt: skip
+    model.graph.input.append(onnx.helper.make_tensor_value_info("orig_target_sizes", onnx.TensorProto.INT64, ["b", 2]))
+    loaded_model = DetectionModel(ModelConfig(save(model, tmp_path / "m.onnx"), labels=NAMES))
+    loaded_model.load()
+    assert loaded_model._network.decoder.layout == "separate"
+    assert_finds(loaded_model.infer([frame_of(641, 359)])[0], 641, 359, tolerance=0.5)
 
 
 def test_every_layout_is_tried_here():
