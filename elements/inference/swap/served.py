@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import threading
 from dataclasses import dataclass
@@ -71,6 +72,14 @@ def close_model(model: Model, path: str) -> None:
         log.error("model '%s' fails in close(): %s: %s", path, type(error).__name__, error, exc_info=error)
 
 
+def _retire(served: ServedModel) -> None:
+    """Close a model and give its memory back: glibc keeps what many threads have freed, more with each model."""
+    close_model(served.model, served.config.path)
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's own
+    if trim is not None:
+        trim(0)
+
+
 class ModelPool:
     """Every loaded model once, counted by its users. Callers hold the `Swapper`'s lock, but for `close`."""
 
@@ -104,9 +113,7 @@ class ModelPool:
             return
         self._loaded.remove(served)
         self._closing = [thread for thread in self._closing if thread.is_alive()]
-        thread = threading.Thread(
-            target=close_model, args=(served.model, served.config.path), name="close-model", daemon=True
-        )
+        thread = threading.Thread(target=_retire, args=(served,), name="close-model", daemon=True)
         self._closing.append(thread)
         thread.start()
 
