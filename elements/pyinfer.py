@@ -225,13 +225,15 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
 
 
 def _names_of(element: PyInfer, unique_id: int) -> Sequence[str]:
-    """Class names of the inference element with that id in the pipeline of ``element``."""
+    """Class names of the inference elements with that id in the pipeline of ``element``: merged stages share one."""
+    names: dict[str, None] = {}
     for other in list(_instances.values()):
         session, options = other._session, getattr(other, "_options", None)
-        finds = session is not None and options is not None and options.unique_id == unique_id
-        if finds and _top_of(other) is _top_of(element):
-            return session.names  # type: ignore[union-attr]
-    return ()
+        if session is None or options is None or options.unique_id != unique_id:
+            continue
+        if _top_of(other) is _top_of(element):
+            names |= dict.fromkeys(session.all_names)
+    return tuple(names)
 
 
 def _top_of(element: Gst.Element) -> Gst.Object:

@@ -133,6 +133,11 @@ class Session:
         return self._swapper.active().names
 
     @property
+    def all_names(self) -> tuple[str, ...]:
+        """Class names of all models in force, those of single sources included."""
+        return tuple(dict.fromkeys(name for served in self._swapper.in_force() for name in served.names))
+
+    @property
     def task(self) -> str:
         """What the stage's model in force does; see `elements.inference.tasks`."""
         return _task_of(self._swapper.active())

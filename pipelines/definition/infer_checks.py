@@ -29,7 +29,8 @@ def check_infer_stages(document: Document, stages: Mapping[int, Stage]) -> None:
         if stage.operate_on is not None:
             found = _stage_before(document, (*path, "operate_on", "stage"), stage.operate_on.stage, index, infer)
             if found is not None and stage.operate_on.classes:
-                _check_classes(document, (*path, "operate_on", "classes"), stage.operate_on.classes, found)
+                merged = [other for other in infer.values() if other.merge_with == found.name]
+                _check_classes(document, (*path, "operate_on", "classes"), stage.operate_on.classes, [found, *merged])
         if stage.merge_with is not None:
             _check_merged(document, path, stage)
             _stage_before(document, (*path, "merge_with"), stage.merge_with, index, infer)
@@ -59,19 +60,25 @@ def _stage_before(
     return None
 
 
-def _check_classes(document: Document, path: KeyPath, classes: Sequence[str | int], found: InferStage) -> None:
-    """Whether the stage has these classes, where the definition tells its names; a model's own are known later."""
-    try:
-        names = read_labels(str(found.labels) if isinstance(found.labels, Path) else found.labels)
-    except ModelError:
-        return  # the stage itself is told
-    for place, name in enumerate(classes if names else ()):
-        item = (*path, place)
-        if isinstance(name, str) and name not in names:
-            hint = did_you_mean(name, names) or f"it has {', '.join(names[:20])}"
-            document.problem(item, f"stage '{found.name}' has no class {document.shown(item)}", hint)
-        elif isinstance(name, int) and name >= len(names):
-            document.problem(item, f"stage '{found.name}' has no class {name}", f"it has {len(names)}, from 0")
+def _check_classes(
+    document: Document, path: KeyPath, classes: Sequence[str | int], found: Sequence[InferStage]
+) -> None:
+    """Whether a stage, with those merged with it, has these classes; where only their models know, the start tells."""
+    known: dict[str | int, None] = {}
+    for stage in found:
+        try:
+            names = read_labels(str(stage.labels) if isinstance(stage.labels, Path) else stage.labels)
+        except ModelError:
+            return  # the stage itself is told
+        if not names:
+            return
+        known |= dict.fromkeys(names) | dict.fromkeys(range(stage.class_offset, stage.class_offset + len(names)))
+    texts = [name for name in known if isinstance(name, str)]
+    for place, name in enumerate(classes):
+        if name not in known:
+            item = (*path, place)
+            hint = did_you_mean(str(name), texts) or f"it has {', '.join(texts[:20])}"
+            document.problem(item, f"stage '{found[0].name}' has no class {document.shown(item)}", hint)
 
 
 def _check_merged(document: Document, path: KeyPath, stage: InferStage) -> None:

@@ -195,7 +195,7 @@ def test_models_over_the_same_frames_apart_and_merged(tmp_path, clips, detector)
         ("thing", 0),
     ]
     other["infer"] |= {"merge_with": "detector", "class_offset": 3}
-    run(clips[:1], merged, [first(detector), other, second("Colour")])
+    run(clips[:1], merged, [first(detector), other, second("Colour", classes=["red", "green", "thing"])])
     for event in events(merged):
         assert [(o["label"], o["class_id"]) for o in event["objects"]] == [("red", 0), ("green", 1), ("thing", 3)]
         assert all("attributes" in o for o in event["objects"])  # of both, since they have one id
