@@ -15,12 +15,13 @@ from pipelines.definition.analyze_checks import check_analyze_stages
 from pipelines.definition.catalog import Catalog, check_node
 from pipelines.definition.document import Document
 from pipelines.definition.infer_checks import check_infer_stages
+from pipelines.definition.message_checks import check_message_stages
 from pipelines.definition.outputs import SOURCE_FIELD, EventsOutput, FileOutput, Output, RecordOutput
 from pipelines.definition.problems import KeyPath
 from pipelines.definition.sections import one_key_tag
 from pipelines.definition.source_checks import check_source_infer, model_files
 from pipelines.definition.sources import Source
-from pipelines.definition.stages import AnalyzeStage, InferStage, NodeStage, Stage, TrackStage, can_be_named
+from pipelines.definition.stages import AnalyzeStage, InferStage, MessageStage, NodeStage, Stage, TrackStage, can_be_named
 from pipelines.definition.validation import SURE, did_you_mean
 
 ONCE = ("track", "draw")
@@ -45,6 +46,7 @@ def check_parts(document: Document, parts: Parts, catalog: Catalog | None) -> No
         _check_stage(document, ("stages", index, stage.KEY), stage, catalog)
     check_infer_stages(document, parts.stages)
     check_analyze_stages(document, parts.sources, parts.stages)
+    check_message_stages(document, parts.sources, parts.stages)
     check_source_infer(document, parts.sources, parts.stages)
     for path, model in model_files(parts.sources).items():
         _check_file(document, path, model)
@@ -102,6 +104,11 @@ def _check_stage(document: Document, path: KeyPath, stage: Stage, catalog: Catal
         _check_file(document, (*path, "weights"), stage.weights)
     elif isinstance(stage, TrackStage | AnalyzeStage):
         _check_file(document, (*path, "config"), stage.config)
+    elif isinstance(stage, MessageStage):
+        for key in ("config", "adaptor_config"):
+            _check_file(document, (*path, key), getattr(stage, key))
+        for key in ("ca", "cert", "key"):
+            _check_file(document, (*path, "tls", key), getattr(stage.tls, key))
     elif isinstance(stage, NodeStage) and catalog is not None:
         check_node(document, path, stage, catalog)
 

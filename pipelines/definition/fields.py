@@ -109,6 +109,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.
 _DURATION = r"(?:\d+(?:\.\d+)?(?:us|ms|s|min|m|h))+"
 _PER_SECOND = r"(\d+(?:\.\d+)?)/(s|min)"
 _RATE = r"(\d+(?:\.\d+)?)([kM])"
+_BYTES = r"(\d+(?:\.\d+)?)([kMG])"
 _BARE_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 
 
@@ -157,6 +158,21 @@ def parse_per_second(value: Any) -> float:
     return float(match[1]) / _SECONDS[match[2]]
 
 
+def parse_bytes(value: Any) -> int:
+    """Bytes from text like ``500M`` or ``1G`` (powers of 1000).
+
+    Raises:
+        PydanticCustomError: without a unit, or not a size at all.
+    """
+    text = str(value)
+    if _BARE_NUMBER.fullmatch(text):
+        raise wrong("has no unit", "bytes, e.g. 500M or 1G")
+    match = re.fullmatch(_BYTES, text) if isinstance(value, str) else None
+    if match is None:
+        raise wrong("is not a size in bytes", "write a number with k, M or G: 500M, 1.5G")
+    return round(float(match[1]) * {"k": 1e3, "M": 1e6, "G": 1e9}[match[2]])
+
+
 def _text_schema(pattern: str, example: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$|{VARIABLE}", "examples": [example]})
 
@@ -167,3 +183,5 @@ PerSecond = Annotated[float, BeforeValidator(parse_per_second), _text_schema(_PE
 """How often a second, written with a unit."""
 Rate = Annotated[int, BeforeValidator(parse_rate), _text_schema(_RATE, "4M")]
 """Bits per second, written with k or M."""
+Bytes = Annotated[int, BeforeValidator(parse_bytes), _text_schema(_BYTES, "1G")]
+"""A size in bytes, written with k, M or G."""

@@ -22,6 +22,7 @@ from pipelines.definition.sections import OneKey, Section
 from pipelines.definition.source_infer import SourceInfer
 from pipelines.definition.sources import Reconnect, Source
 from pipelines.definition.stages import STAGE_MODELS
+from pipelines.definition.stages.message import AnalyticsSection, OutboxSection, PlaceSection, SensorSection, TlsSection
 from pipelines.definition.stages.operate_on import OperateOn
 from pipelines.definition.swap import Swap
 
@@ -42,12 +43,17 @@ _SECTIONS: dict[tuple[str, ...], type[Section]] = {
     ("stages", "analyze", "zones"): ZoneRule,
     ("stages", "analyze", "lines"): LineRule,
     ("stages", "analyze", "directions"): DirectionRule,
+    ("stages", "message", "tls"): TlsSection,
+    ("stages", "message", "outbox"): OutboxSection,
+    ("stages", "message", "sensors", ANY): SensorSection,
+    ("stages", "message", "places", ANY): PlaceSection,
+    ("stages", "message", "analytics", ANY): AnalyticsSection,
     ("mux",): Mux,
     ("runtime",): Runtime,
     **{(section, model.KEY): model for section, models in _ITEMS.items() for model in models},
 }
 KEYS: dict[tuple[str, ...], tuple[str, ...]] = {
-    **{section: tuple(model.model_fields) for section, model in _SECTIONS.items()},
+    **{section: tuple(field.alias or name for name, field in model.model_fields.items()) for section, model in _SECTIONS.items()},
     **{(section,): tuple(model.KEY for model in models) for section, models in _ITEMS.items()},
 }
 """The keys that each section takes; sections are named by their path without list indexes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,28 @@ from elements.metadata.writer import EMBEDDING, KEYPOINTS, UNTRACKED_OBJECT_ID, 
 ANALYTICS = "analytics"
 
 
-def frame_objects(frame: Any, placement: Placement, embeddings: bool = False) -> list[dict[str, Any]]:
+def frame_objects(
+    frame: Any,
+    placement: Placement,
+    embeddings: bool = False,
+    masks: bool = True,
+    keep: Callable[[Any], bool] | None = None,
+) -> list[dict[str, Any]]:
     """The frame's objects as event entries, in the order in which they were added.
 
     Args:
         frame: pyservicemaker's FrameMetadata.
         placement: maps the frame's mux pixels to source pixels.
         embeddings: whether objects carry their embeddings.
+        masks: whether objects carry their masks.
+        keep: called with each ObjectMetadata; the others are left out.
     """
     attached = (KEYPOINTS, ANALYTICS, EMBEDDING) if embeddings else (KEYPOINTS, ANALYTICS)
     found = []
     boxes = []
     for item in frame.object_items:
+        if keep is not None and not keep(item):
+            continue
         rect = item.rect_params
         angle = math.radians(rect.rotation_angle)
         boxes.append((rect.left, rect.top, rect.left + rect.width, rect.top + rect.height))
@@ -49,7 +60,7 @@ def frame_objects(frame: Any, placement: Placement, embeddings: bool = False) ->
         entry.update(find_jsons(item, attached))
         if KEYPOINTS in entry:
             entry[KEYPOINTS] = _keypoints(entry[KEYPOINTS], placement)
-        mask = _mask(item, angle, placement)
+        mask = _mask(item, angle, placement) if masks else None
         if mask:
             entry["mask"] = mask
         found.append(entry)
@@ -59,9 +70,10 @@ def frame_objects(frame: Any, placement: Placement, embeddings: bool = False) ->
     for entry, box in zip(found, in_source, strict=True):
         if "angle" in entry:
             entry["corners"] = [numbers(corner, 2) for corner in corners(box, entry["angle"])[0]]
-        else:
-            box = np.clip(box, 0, (placement.source_width, placement.source_height) * 2)
-        entry["bbox"] = numbers(box, 2)
+    upright = np.array([["angle" not in entry] for entry in found])
+    in_picture = np.clip(in_source, 0, (placement.source_width, placement.source_height) * 2)
+    for entry, row in zip(found, number_rows(np.where(upright, in_picture, in_source), 2), strict=True):
+        entry["bbox"] = row
     return found[::-1]
 
 

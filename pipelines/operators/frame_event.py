@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from elements.metadata.edit import find_jsons
@@ -21,6 +21,8 @@ class EventMaker:
         mux_size: (width, height) of the mux in pixels, for frames that do not tell it: DeepStream forgets it where it
             copies a batch.
         embeddings: whether objects carry their embeddings.
+        masks: whether objects carry their masks.
+        keep: called with each ObjectMetadata; the others are left out.
     """
 
     def __init__(
@@ -30,9 +32,12 @@ class EventMaker:
         padding: bool,
         mux_size: tuple[int, int] | None = None,
         embeddings: bool = False,
+        masks: bool = True,
+        keep: Callable[[Any], bool] | None = None,
     ) -> None:
         self._pipeline, self._sources, self._padding = pipeline, sources, padding
         self._mux_size, self._embeddings = mux_size, embeddings
+        self._masks, self._keep = masks, keep
 
     def event_of(self, frame: Any) -> dict[str, Any]:
         """The event of a frame (pyservicemaker's FrameMetadata)."""
@@ -47,5 +52,5 @@ class EventMaker:
             "width": placement.source_width,
             "height": placement.source_height,
             **find_jsons(frame, (MODELS, ANALYTICS, EVENTS)),
-            "objects": frame_objects(frame, placement, self._embeddings),
+            "objects": frame_objects(frame, placement, self._embeddings, self._masks, self._keep),
         }

@@ -10,6 +10,7 @@ from pipelines.definition import (
     DrawStage,
     FilterStage,
     InferStage,
+    MessageStage,
     NodeStage,
     OperateStage,
     Stage,
@@ -20,6 +21,7 @@ from pipelines.stages.analyze import add_analyze
 from pipelines.stages.draw import add_draw
 from pipelines.stages.filter import add_filter
 from pipelines.stages.infer import add_infer
+from pipelines.stages.message import add_message
 from pipelines.stages.node import add_node
 from pipelines.stages.operate import add_operate
 from pipelines.stages.track import add_track
@@ -30,6 +32,7 @@ ADD: dict[type[Stage], Callable[[Draft, Any, str, Facts], None]] = {
     FilterStage: add_filter,
     OperateStage: add_operate,
     AnalyzeStage: add_analyze,
+    MessageStage: add_message,
     DrawStage: add_draw,
     NodeStage: add_node,
 }

@@ -11,6 +11,7 @@ from pipelines.definition.stages.analyze import AnalyzeStage
 from pipelines.definition.stages.draw import DrawStage
 from pipelines.definition.stages.filter import FilterStage
 from pipelines.definition.stages.infer import InferStage
+from pipelines.definition.stages.message import MessageStage
 from pipelines.definition.stages.node import NodeStage
 from pipelines.definition.stages.operate import OperateStage
 from pipelines.definition.stages.track import TrackStage
@@ -22,6 +23,7 @@ __all__ = [
     "DrawStage",
     "FilterStage",
     "InferStage",
+    "MessageStage",
     "NodeStage",
     "OperateStage",
     "Stage",
@@ -36,6 +38,7 @@ Stage = Annotated[
     | Annotated[FilterStage, Tag("filter")]
     | Annotated[OperateStage, Tag("operate")]
     | Annotated[AnalyzeStage, Tag("analyze")]
+    | Annotated[MessageStage, Tag("message")]
     | Annotated[DrawStage, Tag("draw")]
     | Annotated[NodeStage, Tag("node")],
     Discriminator(one_key_tag),
@@ -47,6 +50,7 @@ STAGE_MODELS: tuple[type[OneKey], ...] = (
     FilterStage,
     OperateStage,
     AnalyzeStage,
+    MessageStage,
     DrawStage,
     NodeStage,
 )
