@@ -1,1 +1,1 @@
-"""DeepStream's message payloads as plain data: who sends (config), what is sent (payloads), strict JSON. No GStreamer."""
+"""DeepStream's message payloads as plain data: who sends, what is sent, as strict JSON. No GStreamer."""

@@ -1,7 +1,7 @@
 """Sensors, places and analytics modules: what nvmsgconv's configuration file says.
 
-The file is an ini file with ``[sensorN]``, ``[placeN]`` and ``[analyticsN]`` sections, or YAML with those keys on its top
-level; N is the source id. Layout and keys are DeepStream's.
+The file is an ini file with ``[sensorN]``, ``[placeN]`` and ``[analyticsN]`` sections, or YAML with those keys on its
+top level; N is the source id. Layout and keys are DeepStream's.
 """
 
 from __future__ import annotations

@@ -21,7 +21,15 @@ from pipelines.definition.problems import KeyPath
 from pipelines.definition.sections import one_key_tag
 from pipelines.definition.source_checks import check_source_infer, model_files
 from pipelines.definition.sources import Source
-from pipelines.definition.stages import AnalyzeStage, InferStage, MessageStage, NodeStage, Stage, TrackStage, can_be_named
+from pipelines.definition.stages import (
+    AnalyzeStage,
+    InferStage,
+    MessageStage,
+    NodeStage,
+    Stage,
+    TrackStage,
+    can_be_named,
+)
 from pipelines.definition.validation import SURE, did_you_mean
 
 ONCE = ("track", "draw")

@@ -27,7 +27,7 @@ class Definition(Section):
     )
     mux: Mux = option({}, title="Mux", description="How frames of all sources become one batch.")
     stages: Annotated[tuple[Stage, ...], AfterValidator(stage_models.with_names)] = option(
-        (), description="What happens to each batch, in order: infer, track, draw, node."
+        (), description="What happens to each batch, in order."
     )
     outputs: tuple[Output, ...] = option((), description="What is written and shown; none: frames are only processed.")
     runtime: Runtime = option({}, title="Runtime", description="Choice of elements, and limits of a run.")

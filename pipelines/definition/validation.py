@@ -53,7 +53,10 @@ _SECTIONS: dict[tuple[str, ...], type[Section]] = {
     **{(section, model.KEY): model for section, models in _ITEMS.items() for model in models},
 }
 KEYS: dict[tuple[str, ...], tuple[str, ...]] = {
-    **{section: tuple(field.alias or name for name, field in model.model_fields.items()) for section, model in _SECTIONS.items()},
+    **{
+        section: tuple(field.alias or name for name, field in model.model_fields.items())
+        for section, model in _SECTIONS.items()
+    },
     **{(section,): tuple(model.KEY for model in models) for section, models in _ITEMS.items()},
 }
 """The keys that each section takes; sections are named by their path without list indexes."""

@@ -55,7 +55,7 @@ def settings_of(stage: MessageStage, pipeline: str) -> Settings:
 
 
 def content_of(draft: Draft, stage: MessageStage) -> Content:
-    """What the stage tells. Infer stages that it names are in the graph already, unless nothing is inferred (replay)."""
+    """What the stage tells. Infer stages that it names are in the graph, unless nothing is inferred (replay)."""
     nodes = draft.graph.nodes
     components = [nodes[name].properties["unique-id"] for name in stage.stages or () if name in nodes]
     config = MessageConfig(

@@ -78,6 +78,18 @@ CASES = {
         },
         ((1280, 720), (1280, 720)),
     ),
+    "messages": (
+        definition,
+        {
+            "stages": [
+                STAGES[0],
+                {"message": {"broker": "nats", "connection": "nats://u:secret@broker:4222/found"}},
+                STAGES[2],
+            ],
+            "outputs": [{"file": {"path": "o.mp4"}}],
+        },
+        ((640, 360),),
+    ),
     "cascade": (
         definition,
         {
@@ -188,3 +200,22 @@ def test_the_canvas_keeps_the_shape_of_its_tiles():
     assert canvas_size((1280, 720), 2, 2) == (1920, 1080)
     assert canvas_size((1280, 1280), 1, 2) == (1920, 960)
     assert canvas_size((320, 240), 1, 2) == (640, 240)
+
+
+def test_direct_delivery_branches_off_and_hides_the_connection():
+    config = Path(__file__).resolve().parents[2] / "configs/messages/msgconv.txt"
+    stage = {
+        "schema": "minimal", "delivery": "direct", "broker": "amqp", "connection": "broker;5672;u;secret",
+        "topic": "found", "config": str(config), "frame_interval": 30,
+    }  # fmt: skip
+    graph = build_graph(definition(stages=[STAGES[0], {"message": stage}, STAGES[2]]), Facts(((640, 360),)))
+    assert "secret" not in as_text(graph, STAND_INS)
+    assert list(graph.successors("message-tee")) == ["message-direct-queue", "message-queue"]
+    assert graph.nodes["message-direct-queue"].properties["leaky"] == 2
+    assert graph.nodes["message-convert"].properties == {
+        "config": str(config), "payload-type": 1, "msg2p-newapi": True, "frame-interval": 30,
+    }  # fmt: skip
+    broker = graph.nodes["message"].properties
+    assert broker["proto-lib"].endswith("libnvds_amqp_proto.so")
+    assert (broker["conn-str"], broker["topic"], broker["new-api"]) == ("broker;5672;u;secret", "found", True)
+    assert list(graph.successors("message-queue")) == ["sink"]
