@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app import compare, doctor, explain, inspect, models, new, replay, run, schema, validate, version
+from app import compare, deliver, doctor, explain, inspect, models, new, replay, run, schema, validate, version
 from app import eval as evaluation
 
 cli = typer.Typer(
@@ -19,6 +19,7 @@ cli.command("run")(run.run)
 cli.command("validate")(validate.validate)
 cli.command("explain")(explain.explain)
 cli.command("replay")(replay.replay)
+cli.command("deliver")(deliver.deliver)
 cli.command("eval")(evaluation.evaluate)
 cli.command("doctor")(doctor.doctor)
 cli.command("schema")(schema.schema)

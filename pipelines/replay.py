@@ -18,7 +18,7 @@ from elements.filtering.batch import BatchFilter
 from elements.metadata.detections import Detections
 from elements.metadata.rle import decode
 from pipelines.builder import build_graph
-from pipelines.definition import Definition, FileOutput, InferStage, TrackStage
+from pipelines.definition import Definition, FileOutput, InferStage, MessageStage, TrackStage
 from pipelines.definition.outputs import DisplayOutput
 from pipelines.draft import Facts
 from pipelines.outcome import SourceCount
@@ -56,6 +56,7 @@ def replay(path: Path, definition: Definition, stdout: TextIO) -> Replay:
         OutputError: if an output cannot be written.
         AssemblyError: if an operator cannot be made.
     """
+    _check_no_elements_needed(definition)
     definition = without_pictures(definition)
     _check_not_overwritten(path, definition)
     use_portable_api()
@@ -104,6 +105,15 @@ class _Filter:
     @property
     def stats(self) -> dict[str, int]:
         return {"objects_seen": self._filter.seen, "objects_removed": self._filter.removed}
+
+
+def _check_no_elements_needed(definition: Definition) -> None:
+    for stage in definition.stages:
+        if isinstance(stage, MessageStage) and stage.delivery == "direct":
+            raise ReplayError(
+                f"stage '{stage.name}': delivery: direct needs the pipeline's elements, which a replay has not: "
+                f"--set stages.{stage.name}.delivery=durable"
+            )
 
 
 def without_pictures(definition: Definition) -> Definition:

@@ -54,7 +54,7 @@ def check_parts(document: Document, parts: Parts, catalog: Catalog | None) -> No
         _check_stage(document, ("stages", index, stage.KEY), stage, catalog)
     check_infer_stages(document, parts.stages)
     check_analyze_stages(document, parts.sources, parts.stages)
-    check_message_stages(document, parts.sources, parts.stages)
+    check_message_stages(document, parts.sources, parts.stages, parts.outputs)
     check_source_infer(document, parts.sources, parts.stages)
     for path, model in model_files(parts.sources).items():
         _check_file(document, path, model)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 
 from elements.messages.config import MessageConfigError, load_message_config
 from pipelines.definition.document import Document
+from pipelines.definition.outputs import EventsOutput, Output
 from pipelines.definition.problems import KeyPath
 from pipelines.definition.sources import Source
 from pipelines.definition.stages import InferStage, MessageStage, Stage
@@ -23,8 +25,11 @@ DURABLE_KEYS = (
 """Keys that nvmsgconv and nvmsgbroker have no counterpart for, or take from `config` and `adaptor_config`."""
 
 
-def check_message_stages(document: Document, sources: Mapping[int, Source], stages: Mapping[int, Stage]) -> None:
+def check_message_stages(
+    document: Document, sources: Mapping[int, Source], stages: Mapping[int, Stage], outputs: Mapping[int, Output]
+) -> None:
     """Add what is wrong with message stages to the problems of ``document``. ``sources`` and ``stages`` have names."""
+    written = {os.path.realpath(output.path) for output in outputs.values() if isinstance(output, EventsOutput)}
     names = [str(source.name) for source in sources.values()]
     before: list[str] = []
     for index, stage in stages.items():
@@ -32,7 +37,7 @@ def check_message_stages(document: Document, sources: Mapping[int, Source], stag
             before.append(str(stage.name))
         if isinstance(stage, MessageStage):
             path: KeyPath = ("stages", index, "message")
-            _check_connection(document, path, stage)
+            _check_connection(document, path, stage, written)
             _check_sources(document, path, stage, names)
             _check_infer_stages(document, path, stage, before)
             _check_config(document, path, stage)
@@ -43,12 +48,14 @@ def check_message_stages(document: Document, sources: Mapping[int, Source], stag
                 document.problem(key, "is for delivery: direct", "use username, password, tls and options", of_key=True)
 
 
-def _check_connection(document: Document, path: KeyPath, stage: MessageStage) -> None:
+def _check_connection(document: Document, path: KeyPath, stage: MessageStage, written: Collection[str]) -> None:
     try:
         connection = stage.broker_connection()
     except AddressError as error:
         document.problem((*path, "connection"), str(error))
         return
+    if connection.broker == "file" and os.path.realpath(connection.path) in written:
+        document.problem((*path, "connection"), "is written by an events output, too", "write to another file")
     if not connection.topic and stage.broker not in WITHOUT_TOPIC:
         document.problem((*path, "topic"), "is missing", f"{stage.broker} needs one")
     if stage.delivery == "durable":

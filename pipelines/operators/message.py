@@ -144,7 +144,8 @@ class MessageSender(Operator):
 
     def close(self) -> None:
         """Send what is queued for at most `FINISH_S`, unless the broker is away; the rest stays for the next run."""
-        away = self._delivery.status().state in ("waiting", "stopped")
+        status = self._delivery.status()
+        away = status.state == "waiting" or status.error
         self._final = self._delivery.close(0.0 if away else FINISH_S)
 
 

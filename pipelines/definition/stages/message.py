@@ -5,16 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo
 
 from elements.messages.config import AnalyticsModule, Place, Sensor
-from pipelines.definition.fields import Boolean, Bytes, Duration, FilePath, Integer, Name, Number, SecretText, Text
+from pipelines.definition.fields import (
+    Boolean,
+    Bytes,
+    Duration,
+    FilePath,
+    Integer,
+    Name,
+    Number,
+    SecretText,
+    Text,
+    as_path,
+)
 from pipelines.definition.sections import OneKey, Section, option
 from pipelines.definition.stages.types import ClassFilter, Params, StageName
 from pipelines.delivery.connection import Connection, Tls, parse_connection
 
 Triple = tuple[Number, Number, Number]
 _ORIGIN = (0.0, 0.0, 0.0)
+
+
+def _beside_the_definition(value: SecretStr, info: ValidationInfo) -> SecretStr:
+    """The path of a file, from the definition's folder."""
+    if info.data.get("broker") != "file" or value.get_secret_value().startswith("file://"):
+        return value
+    return SecretStr(str(as_path(value.get_secret_value(), info)))
 
 
 class SensorSection(Section):
@@ -100,7 +118,7 @@ class MessageStage(OneKey):
     broker: Literal["kafka", "mqtt", "amqp", "redis", "nats", "webhook", "file"] = Field(
         description="Kind of broker; webhook and file are none, but take messages as well."
     )
-    connection: SecretText = Field(
+    connection: Annotated[SecretText, AfterValidator(_beside_the_definition)] = Field(
         description="host;port as in DeepStream, host:port, or a URL; for file, a path. Never printed."
     )
     topic: Text = option("", description="Topic, routing key (amqp), stream (redis) or subject (nats).")
