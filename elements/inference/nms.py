@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from elements.metadata.detections import FloatArray, IntArray
 
 _TINY = 1e-12  # boxes without area have no Gaussian
+_BLOCK = 256  # rotated boxes that are compared with all lesser ones at once
 
 
 def nms(boxes: FloatArray, scores: FloatArray, class_ids: IntArray, iou: float) -> IntArray:
@@ -47,34 +48,39 @@ def rotated_nms(boxes: FloatArray, angles: FloatArray, scores: FloatArray, class
     Returns:
         Indices of the boxes that stay, best first.
     """
-    left = np.argsort(-scores, kind="stable")
-    kept = []
-    while len(left):
-        best, left = left[0], left[1:]
-        kept.append(best)
-        overlap = probabilistic_iou(boxes[best], angles[best], boxes[left], angles[left])
-        left = left[(overlap <= iou) | (class_ids[left] != class_ids[best])]
-    return np.array(kept, np.int64)
+    order = np.argsort(-scores, kind="stable")
+    boxes, angles, class_ids = boxes[order], angles[order], class_ids[order]
+    stays = np.ones(len(boxes), bool)
+    for start in range(0, len(boxes), _BLOCK):
+        rows = start + np.flatnonzero(stays[start : start + _BLOCK])
+        beaten = probabilistic_iou(boxes[rows], angles[rows], boxes[start:], angles[start:]) > iou
+        beaten &= class_ids[rows, None] == class_ids[None, start:]
+        for row, lesser in zip(rows, beaten, strict=True):
+            if stays[row]:
+                stays[row + 1 :] &= ~lesser[row + 1 - start :]
+    return order[stays]
 
 
-def probabilistic_iou(box: FloatArray, angle: float, boxes: FloatArray, angles: FloatArray) -> NDArray[np.float64]:
-    """ProbIoU of one rotated box with others: 1 less the Hellinger distance of the Gaussians that stand for them.
+def probabilistic_iou(
+    boxes_a: FloatArray, angles_a: FloatArray, boxes_b: FloatArray, angles_b: FloatArray
+) -> NDArray[np.float64]:
+    """ProbIoU of every pair of rotated boxes: 1 less the Hellinger distance of the Gaussians that stand for them.
 
     Source of the formula: J. M. Llerena et al., "Gaussian Bounding Boxes and Probabilistic Intersection-over-Union for
     Object Detection" (arXiv:2106.06072). ultralytics' models for rotated boxes are trained and validated with it. A box
     of size w x h is a Gaussian with variances w^2/12 and h^2/12 along its sides.
 
     Args:
-        box: (4,) xyxy.
-        angle: radians.
-        boxes: (N, 4).
-        angles: (N,).
+        boxes_a: (N, 4) xyxy, the unrotated rectangles.
+        angles_a: (N,) radians.
+        boxes_b: (M, 4).
+        angles_b: (M,).
 
     Returns:
-        (N,) from 0 to 1.
+        (N, M) from 0 to 1.
     """
-    x, y, a, b, c = _gaussian(box[None], np.atleast_1d(angle))
-    x2, y2, a2, b2, c2 = _gaussian(boxes, angles)
+    x, y, a, b, c = (value[:, None] for value in _gaussian(boxes_a, angles_a))
+    x2, y2, a2, b2, c2 = _gaussian(boxes_b, angles_b)
     dx, dy, sa, sb, sc = x - x2, y - y2, a + a2, b + b2, c + c2
     determinant = np.maximum(sa * sb - sc**2, _TINY)
     apart = (sa * dy**2 + sb * dx**2 - 2 * sc * dx * dy) / determinant / 4

@@ -65,16 +65,16 @@ def boxes_at(*centers, width=40.0, height=10.0):
 )
 def test_probabilistic_iou(shift, turn, expected):
     one, other = boxes_at((100, 100)), boxes_at((100 + shift[0], 100 + shift[1]))
-    got = probabilistic_iou(one[0], 0.0, other, np.array([turn], np.float32))
-    assert got[0] == pytest.approx(expected, abs=1e-6)
+    got = probabilistic_iou(one, np.zeros(1, np.float32), other, np.array([turn], np.float32))
+    assert got[0, 0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_probabilistic_iou_does_not_change_with_the_direction_of_both():
     for angle in (0.0, 0.4, 1.3, -2.0):
         along = 12 * np.array([np.cos(angle), np.sin(angle)])
         one, other = boxes_at((50, 50)), boxes_at((50 + along[0], 50 + along[1]))
-        got = probabilistic_iou(one[0], angle, other, np.array([angle], np.float32))
-        assert got[0] == pytest.approx(1 - (1 - np.exp(-(12**2) / (8 * 400 / 3))) ** 0.5, abs=1e-5)
+        got = probabilistic_iou(one, np.array([angle], np.float32), other, np.array([angle], np.float32))
+        assert got[0, 0] == pytest.approx(1 - (1 - np.exp(-(12**2) / (8 * 400 / 3))) ** 0.5, abs=1e-5)
 
 
 def test_rotated_boxes_are_suppressed_by_their_own_outline():
@@ -90,3 +90,18 @@ def test_boxes_without_area_are_no_error():
     flat = np.array([[5, 5, 5, 5], [5, 5, 5, 5]], np.float32)
     kept = rotated_nms(flat, np.zeros(2, np.float32), np.array([0.5, 0.4]), np.zeros(2, np.int64), 0.5)
     assert kept.tolist() == [0]
+
+
+def test_many_rotated_boxes_as_the_naive_way():
+    random = np.random.default_rng(1)
+    center, size = random.uniform(0, 400, (700, 2)), random.uniform(10, 60, (700, 2))
+    boxes = np.concatenate([center - size / 2, center + size / 2], axis=1).astype(np.float32)
+    angles, scores = random.uniform(-3, 3, 700).astype(np.float32), random.random(700)
+    classes = random.integers(0, 2, 700)
+    overlap = probabilistic_iou(boxes, angles, boxes, angles)
+    kept = []
+    for row in np.argsort(-scores):
+        if all(overlap[row, k] <= 0.4 or classes[row] != classes[k] for k in kept):
+            kept.append(row)
+    assert 50 < len(kept) < 650
+    assert rotated_nms(boxes, angles, scores, classes, 0.4).tolist() == kept

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import cv2
-import pytest
 
 from elements.inference.config import ModelConfig
-from elements.inference.errors import ModelError
 from elements.inference.frame import ArrayFrame
 from elements.inference.model import DetectionModel
+from elements.metadata.rotated import rotated_iou
 
 
 def frames_at(shared_data: Path, *seconds: float):
@@ -39,6 +38,14 @@ def test_yolox_nano_is_read_without_help(shared_data):
     assert model.stats.nan == 0
 
 
-def test_fastestdet_is_refused_with_its_shape(shared_data):
-    with pytest.raises(ModelError, match=r"758 \(1, 85, 22, 22\)"):
-        DetectionModel(ModelConfig(str(shared_data / "models" / "fastestdet_352.onnx"))).load()
+def test_fastestdet_is_read_without_help(shared_data):
+    """The same persons as YOLOX finds."""
+    frames = frames_at(shared_data, 10.0, 60.0)
+    found = []
+    for name, layout in (("fastestdet_352", "fastestdet"), ("yolox_nano_416", "yolox")):
+        model = DetectionModel(ModelConfig(str(shared_data / "models" / f"{name}.onnx"), classes=("person",)))
+        model.load()
+        assert model._network.decoder.layout == layout
+        found.append([one.boxes[0] for one in model.infer(frames)])
+    for box, other in zip(*found, strict=True):
+        assert rotated_iou([box], [0], [other], [0])[0, 0] > 0.7
