@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from app.common import Overrides, fail, find_own_code, load_or_exit, reject, results_on_stdout, set_up_logging
+from elements.inference.swap.memory import limit_arenas
 from pipelines.definition import Definition, DefinitionError, definition_from_mapping, load_definition
 from pipelines.outcome import EXIT_FAILED, EXIT_REJECTED
 
@@ -48,6 +49,7 @@ def run(
     Exit codes: 0 all sources complete, 1 failed, 2 definition rejected, 3 partial (some source failed, was cut short or
     was stopped). The first SIGINT or SIGTERM drains and finalises, a second one aborts.
     """
+    limit_arenas()
     set_up_logging(quiet, verbose)
     find_own_code()
     options = {"model": model, "output": output, "events": events, "confidence": confidence, "labels": labels}

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.soak import make_clips, slope
+from elements.inference.swap.memory import limit_arenas
 from elements.inference.swap.status import SwapState
 from pipelines.control import SwapModel
 from pipelines.definition import definition_from_mapping
@@ -110,6 +111,7 @@ def main() -> int:
     parser.add_argument("--model", default="")
     parser.add_argument("--other", default="")
     options = parser.parse_args()
+    limit_arenas()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         small = {"names": "['red', 'green', 'blue']"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import threading
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from elements.inference.config import ModelConfig
 from elements.inference.errors import ModelError
 from elements.inference.model import Model, open_model
+from elements.inference.swap.memory import trim
 from elements.inference.swap.version import files_of, mark_of, version_of
 
 log = logging.getLogger("gstorch.swap")
@@ -73,11 +73,8 @@ def close_model(model: Model, path: str) -> None:
 
 
 def _retire(served: ServedModel) -> None:
-    """Close a model and give its memory back: glibc keeps what many threads have freed, more with each model."""
     close_model(served.model, served.config.path)
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's own
-    if trim is not None:
-        trim(0)
+    trim()
 
 
 class ModelPool:
