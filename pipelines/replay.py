@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from elements.analytics.nvds_config import NvdsConfigError, load_nvds_config
 from elements.filtering.batch import BatchFilter
 from elements.metadata.detections import Detections
 from elements.metadata.rle import decode
@@ -52,7 +53,8 @@ def replay(path: Path, definition: Definition, stdout: TextIO) -> Replay:
         stdout: where an event output to ``-`` goes.
 
     Raises:
-        ReplayError: if a line is no event, or of a source that the definition does not have.
+        ReplayError: if a line is no event, or of a source that the definition does not have; or if the configuration of
+            an analyze stage cannot be used.
         OutputError: if an output cannot be written.
         AssemblyError: if an operator cannot be made.
     """
@@ -74,6 +76,8 @@ def replay(path: Path, definition: Definition, stdout: TextIO) -> Replay:
     for node in graph.nodes.values():
         if node.factory == "pymetafilter":
             result.operators[node.name] = _Filter(node.properties)
+        elif node.factory == "nvdsanalytics":
+            result.operators[f"{node.name}-element"] = _Analytics(str(node.properties["config-file"]))
         for attachment in graph.attachments:
             if attachment.node == node.name:
                 result.operators[attachment.name] = make_operator(attachment, shared, definition.where)
@@ -89,6 +93,22 @@ def replay(path: Path, definition: Definition, stdout: TextIO) -> Replay:
             if hasattr(operator, "close"):
                 operator.close()
     return result
+
+
+class _Analytics:
+    """What nvdsanalytics does, without the element."""
+
+    def __init__(self, config: str) -> None:
+        from elements.portable.analytics_judge import AnalyticsJudge
+
+        try:
+            self._judge = AnalyticsJudge(load_nvds_config(config))
+        except NvdsConfigError as error:
+            raise ReplayError(str(error)) from None
+
+    def handle_metadata(self, batch: Any) -> None:
+        for frame in batch._meta.frames:
+            self._judge.judge(frame)
 
 
 class _Filter:

@@ -46,12 +46,12 @@ def frame_result(found: Any) -> dict[str, Any]:
     return {kind: results for kind, results in (("zones", zones), ("lines", lines)) if results}
 
 
-def object_result(found: Any) -> dict[str, Any]:
+def object_result(info: Any) -> dict[str, Any]:
     """pyservicemaker's AnalyticsObjInfo as plain data."""
     result = {
-        "zones": [*found.roi_status, *found.oc_status],
-        "crossed": [{"line": name, "direction": "in"} for name in found.lc_status],
-        "directions": [found.dir_status] if found.dir_status else [],
-        "status": found.obj_status.strip() if found.obj_status else "",
+        "zones": [*info.roi_status, *info.oc_status],
+        "crossed": [{"line": name, "direction": "in"} for name in info.lc_status],
+        "directions": [info.dir_status] if info.dir_status else [],
+        "status": info.obj_status.strip() if info.obj_status else "",
     }
     return {kind: values for kind, values in result.items() if values}

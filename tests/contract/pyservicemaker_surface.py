@@ -19,7 +19,9 @@ def _members(*lines: str) -> dict[str, str]:
 _USER_METAS = "() *UserMetadata: user_meta_items retrieve_structure_usermeta"
 _USER_META = (
     "rw: meta_type",
-    "(): set_user_data_json get_user_data_json as_preprocess_batch as_nvdsanalytics_obj as_nvdsanalytics_frame",
+    "(): set_user_data_json get_user_data_json as_preprocess_batch",
+    "() AnalyticsObjInfo: as_nvdsanalytics_obj",
+    "() AnalyticsFrameMeta: as_nvdsanalytics_frame",
     "(): as_obj_reid as_structure_str",
     "() TensorOutputUserMetadata: as_tensor_output",
     "() SegmentationUserMetadata: as_segmentation",
@@ -122,6 +124,8 @@ CLASSES: dict[str, dict[str, str]] = {
     "SegmentationUserMetadata": _members(
         *_USER_META, "r: unique_id classes width height class_map class_probabilities_map"
     ),
+    "AnalyticsObjInfo": _members("r: roi_status oc_status lc_status dir_status unique_id obj_status"),
+    "AnalyticsFrameMeta": _members("r: oc_status obj_in_roi_cnt obj_lc_curr_cnt obj_lc_cum_cnt unique_id obj_cnt"),
     "osd": _members(
         "() Color: Color",
         "() Text: Text",

@@ -36,9 +36,11 @@ ROOTS: dict[str, dict[str, str]] = {
     },
     "elements/pyinfer.py": {"self._api": "module"},
     "pipelines/assemble.py": {"runtime.api": "module", "pipeline": "Pipeline"},
+    "pipelines/operators/analyze.py": {"batch_meta": "BatchMetadata", "frame": "FrameMetadata"},
     "pipelines/operators/angles.py": {"batch_meta": "BatchMetadata", "item": "ObjectMetadata", "rect": "Rect"},
     "pipelines/operators/base.py": {"batch_meta": "BatchMetadata"},
     "pipelines/operators/counters.py": {"batch_meta": "BatchMetadata"},
+    "pipelines/operators/drawn_rules.py": {"batch_meta": "BatchMetadata"},
     "pipelines/operators/event_objects.py": {"frame": "FrameMetadata", "item": "ObjectMetadata"},
     "pipelines/operators/events.py": {"batch_meta": "BatchMetadata"},
     "pipelines/operators/exchange.py": {
@@ -47,6 +49,11 @@ ROOTS: dict[str, dict[str, str]] = {
         "item": "ObjectMetadata",
     },
     "pipelines/operators/keypoints.py": {"batch_meta": "BatchMetadata"},
+    "pipelines/operators/nvds_analytics.py": {
+        "batch_meta": "BatchMetadata",
+        "found": "AnalyticsFrameMeta",
+        "info": "AnalyticsObjInfo",
+    },
     "pipelines/operators/recorders.py": {"batch_meta": "BatchMetadata"},
     "pipelines/operators/style.py": {"batch_meta": "BatchMetadata", "item": "ObjectMetadata"},
     "pipelines/operators/user.py": {"batch_meta": "BatchMetadata"},

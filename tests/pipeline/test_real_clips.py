@@ -103,3 +103,44 @@ def test_one_good_and_one_bad_file_is_partial(videos, yolox, tmp_path):
     assert states == {"truncated_no_moov": "failed", "hevc_main10": "finished"}
     assert len(events(out, "hevc_main10")) == 100
     assert {e["source_id"] for e in events(out)} == {1}
+
+
+def test_line_and_zones_count_six_visits_with_their_dwell_times(videos, yolox, tmp_path):
+    """Who comes to the table crosses the line before it; who leaves passes the zone at the right; ``view`` is all."""
+    clip, out = videos / "one-by-one-person-detection.mp4", tmp_path / "events.jsonl"
+    definition = tmp_path / "visits.yaml"
+    definition.write_text(
+        f"""
+pipeline: visits
+sources: [{{name: room, uri: {clip}}}]
+stages:
+  - infer: {{model: {yolox}, confidence: 0.35, classes: [person]}}
+  - track:
+  - analyze:
+      anchor: center
+      lines: [{{name: table, points: [[0.3, 0.6], [0.8, 0.6]], towards: [0.5, 0.3]}}]
+      zones:
+        - {{name: exit, polygon: [[0.85, 0], [1, 0], [1, 1], [0.85, 1]]}}
+        - {{name: view, polygon: [[0, 0], [1, 0], [1, 1], [0, 1]]}}
+outputs: [events: {{path: {out}}}]
+"""
+    )
+    result = gstorch("run", definition, "--json", "-q")
+    assert result.code == 0, result.stderr
+    counts = result.summary["operators"]["analyze"]["room"]
+    assert (counts["lines"]["table"]["in"], counts["lines"]["table"]["out"]) == (6, 0)
+    for zone in ("exit", "view"):
+        assert (counts["zones"][zone]["entries"], counts["zones"][zone]["exits"]) == (6, 6)
+    told = [event for line in events(out) for event in line.get("events", [])]
+    visits = [event for event in told if event["event"] == "exit" and event["zone"] == "view"]
+    assert len(visits) == 6
+    for visit, (start, end) in zip(visits, ONE_BY_ONE, strict=True):
+        assert visit["dwell_s"] == pytest.approx(end - start, abs=0.7)
+        assert visit["entered_s"] == pytest.approx(start, abs=0.7)
+        assert visit["time_s"] == pytest.approx(end, abs=0.7)
+    again = tmp_path / "again.yaml"
+    again.write_text(definition.read_text().replace(str(out), str(tmp_path / "again.jsonl")))
+    replayed = gstorch("replay", out, again, "--json", "-q")
+    assert replayed.code == 0, replayed.stderr
+    assert replayed.summary["operators"]["analyze"]["room"] == counts
+    assert [e for line in events(tmp_path / "again.jsonl") for e in line.get("events", [])] == told
