@@ -218,7 +218,8 @@ class LiveChanges:
 
     def notify(self, status: SwapStatus) -> None:
         """A step of a swap: properties tell it, and the log and the bus."""
-        self._counts[status.state] += 1
+        if status.state is not SwapState.ACTIVE or not status.reason:  # else it was in force before
+            self._counts[status.state] += 1
         if status.state is not SwapState.SUPERSEDED:
             self._values["swap-state"] = str(status.state)
         if status.failed or status.state is SwapState.ACTIVE:

@@ -39,10 +39,11 @@ PARTS_PER_THREAD = 4  # of many runs, so that a thread that is done early takes 
 class Model(Protocol):
     """What pyinfer runs. A class of your own has the same three methods (see `elements.inference.own`).
 
-    Optional attributes: ``names`` (class names by number), ``confidence`` and ``iou`` (set when the element's
-    properties change), ``stats`` (`ModelStats`), and ``overlaps``. Where that is true the model also has
-    ``submit(frames)``, which begins and returns at once, and ``collect(work)``, which waits for what ``submit`` gave
-    and returns what ``infer`` does. Both are called in the same order, from two threads, with a few batches on the way.
+    Optional attributes: ``version`` (stands in every result, see `elements.inference.swap.version`), ``names`` (class
+    names by number), ``confidence`` and ``iou`` (set when the element's properties change), ``stats`` (`ModelStats`),
+    and ``overlaps``. Where that is true the model also has ``submit(frames)``, which begins and returns at once, and
+    ``collect(work)``, which waits for what ``submit`` gave and returns what ``infer`` does. Both are called in the same
+    order, from two threads, with a few batches on the way.
     A model with ``forget(source_id)`` is told when a source has ended.
     """
 
