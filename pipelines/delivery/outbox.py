@@ -203,7 +203,7 @@ class Outbox:
             return True
         if free * PAGE_BYTES > 2 * self._held_bytes:
             return False  # the file need not grow
-        disk = os.statvfs(self.path)
+        disk = os.fstatvfs(self._owner.fileno())
         return disk.f_bavail * disk.f_frsize < RESERVE_BYTES
 
     def _drop_oldest(self, number: int) -> None:

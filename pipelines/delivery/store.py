@@ -200,6 +200,10 @@ class OwnerLock:
             os.ftruncate(self._file.fileno(), 0)
             os.write(self._file.fileno(), str(os.getpid()).encode())
 
+    def fileno(self) -> int:
+        """The lock's file, which lies beside the outbox."""
+        return self._file.fileno()
+
     def release(self) -> None:
         """Let the next owner in."""
         self._file.close()

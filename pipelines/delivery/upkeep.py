@@ -53,6 +53,9 @@ def keep_up(connection: sqlite3.Connection, path: Path, max_age: float | None, s
             _shrink(connection)
         except sqlite3.Error as error:
             log.debug("upkeep of '%s': %s", path, error)  # a full or broken disk: the pipeline's end reports it
+        except FileNotFoundError:
+            log.error("outbox '%s' was deleted while it was in use: what is put now ends with this process", path)
+            break
     connection.close()
 
 

@@ -183,6 +183,20 @@ def test_upkeep_syncs_and_gives_room_back(path, monkeypatch):
     outbox.close()
 
 
+def test_an_outbox_that_is_deleted_in_mid_run_is_named(path, monkeypatch, caplog):
+    monkeypatch.setattr("pipelines.delivery.upkeep.LOOK_EVERY_S", 0.01)
+    outbox = Outbox(path)
+    upkeep = threading.Thread(target=keep_up, args=(open_for_upkeep(path), path, None, threading.Event()))
+    upkeep.start()
+    for file in path.parent.glob("outbox.db*"):
+        file.unlink()
+    outbox.put(numbered(range(3)))
+    upkeep.join(10)
+    assert not upkeep.is_alive()
+    assert f"outbox '{path}' was deleted while it was in use" in caplog.text
+    outbox.close()
+
+
 # --- files that cannot be used ----------------------------------------------------------------------------------------
 
 
