@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from elements.inference.letterbox import Size
 
 WARM_UPS = 3  # TorchScript settles on its code in the second run; cuDNN picks its algorithms in the first
 Post = Callable[[list[torch.Tensor]], torch.Tensor]
+_checking = threading.Lock()  # what warnings go to is one setting of the whole process
 
 
 class Runner:
@@ -77,15 +79,26 @@ class GraphRunner(Runner):
         return self._packed
 
     def _check_waits(self) -> None:
-        """Run once and look for waits on the device, found before capturing since a failed capture leaves traces."""
-        with warnings.catch_warnings(record=True) as caught:
+        """Run once and look for waits on the device, found before capturing since a failed capture leaves traces.
+
+        Torch warns of them, whichever thread waits: while another model is at work, only this thread's count.
+        """
+        waits = []
+        own = threading.get_ident()
+
+        def note(message: Warning | str, *_: Any, **__: Any) -> None:
+            # Turning the mode on warns as well, that it is a prototype: only this sentence is about the network.
+            if threading.get_ident() == own and "called a synchronizing CUDA operation" in str(message):
+                waits.append(message)
+
+        with _checking, warnings.catch_warnings():
             warnings.simplefilter("always")
+            warnings.showwarning = note
             before = torch.cuda.get_sync_debug_mode()
             torch.cuda.set_sync_debug_mode("warn")
             try:
                 super().run()
             finally:
                 torch.cuda.set_sync_debug_mode(before)
-        # Turning the mode on warns as well, that it is a prototype: only this sentence is about the network.
-        if any("called a synchronizing CUDA operation" in str(warning.message) for warning in caught):
+        if waits:
             raise CaptureError("it waits for the GPU or copies from the host while it runs")
