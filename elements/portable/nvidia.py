@@ -4,19 +4,24 @@ The elements behind our nvstreammux get our batches, which NVIDIA's elements wou
 our nvstreammux only two of NVIDIA's are used: nvv4l2decoder, and nvvideoconvert inside of nvurisrcbin, in front of the
 stream mux, where buffers hold one real NVMM frame each. For everybody else "nvvideoconvert" is our stand-in then.
 
-One difference to decoding on the CPU: where a stream does not say its colour space, NVIDIA's converter takes BT.601;
-GStreamer takes BT.709 for pictures of more than 576 lines. Colorimetry in the caps does not change that.
+Where a stream does not say its colour space, NVIDIA's decoder marks its frames as BT.601, whatever their size, and caps
+do not change that. Here such frames of more than 576 lines are marked as BT.709, as GStreamer takes them on the CPU and
+players do, so that a model sees the same colours on both.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from elements.base import NVMM, ElementError, Gst
 from elements.portable import cuda
 from elements.portable.decoding import make
+from elements.portable.nvmm import mark_as_bt709
 from elements.portable.queries import ask_frames_held
+
+log = logging.getLogger("gstorch.nvidia")
 
 DECODER, CONVERTER = "nvv4l2decoder", "nvvideoconvert"
 _PLUGINS = {DECODER: "nvvideo4linux2", CONVERTER: "nvvideoconvert"}
@@ -37,6 +42,10 @@ _FLIPS = {
     "flip-rotate-180": 6,
     "flip-rotate-270": 5,
 }
+
+_TRY, _SKIP = 0, 2  # GstAutoplugSelectResult, a type that is not introspected
+_SD_LINES = 576  # GStreamer takes untagged pictures of more lines as BT.709
+_ALL_FRAMES = 100  # more than a decoder has
 
 _kept: dict[str, Gst.ElementFactory] = {}
 
@@ -91,9 +100,9 @@ def frames_in_gpu_memory(values: Mapping[str, Any]) -> list[Gst.Element]:
     ]
 
 
-def is_decoder(element: Gst.Element) -> bool:
-    """Whether the element is NVIDIA's nvv4l2decoder."""
-    return DECODER in _kept and element.get_factory() == _kept[DECODER]
+def is_its_decoder(factory: Gst.ElementFactory | None) -> bool:
+    """Whether a factory is that of NVIDIA's nvv4l2decoder. Several objects may stand for it."""
+    return factory is not None and factory.get_name() == DECODER and not is_ours(factory)
 
 
 def set_up_decoder(decoder: Gst.Element, values: Mapping[str, Any]) -> None:
@@ -102,6 +111,53 @@ def set_up_decoder(decoder: Gst.Element, values: Mapping[str, Any]) -> None:
     decoder.set_property("skip-frames", int(values["dec-skip-frames"]))
     for name in DECODER_PROPERTIES:
         decoder.set_property(name, int(values[name]))
+    decoder.get_static_pad("sink").add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, _mark_colors)
+
+
+def select_decoder(
+    _inner: Gst.Element, _pad: Gst.Pad, caps: Gst.Caps, factory: Gst.ElementFactory, location: str
+) -> int:
+    """uridecodebin's "autoplug-select": passes over NVIDIA's decoder where it would fail.
+
+    Of H.264 it decodes 8 bit 4:2:0 only. A software decoder takes its place, which is said.
+    """
+    stream = caps[0]
+    chroma, depth = stream.get_string("chroma-format"), stream.get_uint("bit-depth-luma")
+    fits = chroma in (None, "4:2:0", "4:0:0") and (not depth[0] or depth[1] == 8)
+    if stream.get_name() != "video/x-h264" or fits or not is_its_decoder(factory):
+        return _TRY
+    log.warning(
+        "%s: this H.264 is %s of %d bit; the GPU decodes 8 bit 4:2:0 only, so that a software decoder is needed; "
+        "to do without, re-encode it (ffmpeg -i IN -pix_fmt yuv420p OUT)",
+        location,
+        chroma,
+        depth[1],
+    )
+    return _SKIP
+
+
+def _mark_colors(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+    """Where the caps say no colour space, have the frames marked that follow."""
+    event = info.get_event()
+    if event.type != Gst.EventType.CAPS:
+        return Gst.PadProbeReturn.OK
+    stream = event.parse_caps()[0]
+    found, height = stream.get_int("height")
+    if found and height > _SD_LINES and not stream.has_field("colorimetry"):
+        marker = _Marker()
+        pad.get_parent_element().get_static_pad("src").add_probe(Gst.PadProbeType.BUFFER, marker.look)
+    return Gst.PadProbeReturn.OK
+
+
+class _Marker:
+    """Marks a decoder's frames. It uses few, again and again, and leaves the mark, so soon there is none without."""
+
+    def __init__(self) -> None:
+        self._marked_in_a_row = 0
+
+    def look(self, _pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+        self._marked_in_a_row = 0 if mark_as_bt709(info.get_buffer()) else self._marked_in_a_row + 1
+        return Gst.PadProbeReturn.REMOVE if self._marked_in_a_row > _ALL_FRAMES else Gst.PadProbeReturn.OK
 
 
 def _before_frames(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:

@@ -30,13 +30,15 @@ _PITCH_LINEAR = 0
 _CUDA_MEMORY = (0, 1, 2, 3)  # NvBufSurfaceMemType: default, pinned, device, unified
 _SYSTEM_MEMORY = 6
 
+_NV12, _NV12_709 = 6, 33  # NvBufSurfaceColorFormat
+
 # NvBufSurfaceColorFormat -> our format, and the colour space where the number says it
 _FULL = {space: ColorSpace(space.kr, space.kb, True) for space in (BT601, BT709)}
 _FORMATS: dict[int, tuple[str, ColorSpace | None]] = {
     1: ("GRAY8", None),
     2: ("I420", None),
     4: ("I420", _FULL[BT601]),
-    6: ("NV12", None),
+    _NV12: ("NV12", None),
     7: ("NV12", _FULL[BT601]),
     19: ("RGBA", None),
     20: ("BGRA", None),
@@ -46,7 +48,7 @@ _FORMATS: dict[int, tuple[str, ColorSpace | None]] = {
     28: ("BGR", None),
     31: ("I420", BT709),
     32: ("I420", _FULL[BT709]),
-    33: ("NV12", BT709),
+    _NV12_709: ("NV12", BT709),
     34: ("NV12", _FULL[BT709]),
     35: ("I420", BT2020),
     36: ("NV12", BT2020),
@@ -191,6 +193,15 @@ def nvmm_picture(buffer: Gst.Buffer, layout: VideoLayout) -> NvmmPicture:
         ElementError: if the buffer holds no frame or several, or one of a kind that cannot be read.
     """
     return _picture_at(address_of(buffer), buffer, layout)
+
+
+def mark_as_bt709(buffer: Gst.Buffer) -> bool:
+    """Declare an NV12 frame in BT.601, or of an unknown colour space, to be in BT.709. Whether it was one."""
+    frame = _Surface.from_address(address_of(buffer)).frames[0]
+    if frame.color_format != _NV12:
+        return False
+    frame.color_format = _NV12_709
+    return True
 
 
 def _picture_at(address: int, buffer: Gst.Buffer, layout: VideoLayout) -> NvmmPicture:

@@ -215,6 +215,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         inner = make("uridecodebin", force_sw_decoders=not nvidia.decodes_on_gpu())
         inner.set_property("uri", self.values["uri"])
         inner.connect("autoplug-continue", self._wants)
+        inner.connect("autoplug-select", nvidia.select_decoder, self._location)
         inner.connect("source-setup", self._set_up_source)
         inner.connect("deep-element-added", self._set_up_element)
         inner.connect("pad-added", self._pad_added)
@@ -231,7 +232,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             set_up_rtspsrc(source, self.values, self.user_set, self._credentials)
 
     def _set_up_element(self, _inner: Gst.Element, _parent: Gst.Bin, element: Gst.Element) -> None:
-        if nvidia.is_decoder(element):
+        if nvidia.is_its_decoder(element.get_factory()):
             nvidia.set_up_decoder(element, self.values)
         elif is_video_decoder(element):
             set_up_decoder(element, threads=1, skip=int(self.values["dec-skip-frames"]))

@@ -15,12 +15,13 @@ import numpy as np
 
 from tests.clips import make_clip
 
-SIZES = {"plain": (642, 362), "small": (320, 240)}  # 642 pixels of RGB don't fill a pitch
+# 642 pixels of RGB don't fill a pitch; a picture of more than 576 lines that says nothing of its colours is in BT.709
+SIZES = {"plain": (642, 362), "small": (320, 240), "large": (1280, 720)}
 FRAMES, LONG, EVERY = 60, 2400, 5  # frames of a clip, of the long one, and which are kept
 
 
 def make(folder: Path) -> None:
-    """Write plain.mp4, small.mp4, turned.mp4, long.mp4, and frames.npz: every fifth frame of the first three as RGB."""
+    """Write the clips of `SIZES`, turned.mp4, long.mp4, and frames.npz: every fifth frame of the others as RGB."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, (width, height) in SIZES.items():
         make_clip(folder / f"{name}.mp4", width, height, FRAMES)

@@ -279,7 +279,7 @@ def test_memory_stays_flat(clips: Path) -> None:
 
 def test_stopping_in_the_middle_gives_everything_back(clips: Path) -> None:
     free = []
-    for _ in range(5):
+    for _ in range(12):
         pipeline = Gst.parse_launch(
             f"{sources(*[clips / 'long.mp4'] * 2)} nvstreammux name=m batch-size=2 width=320 height=240 {TO_RGB} "
             "! queue max-size-buffers=2 ! fakesink name=out"

@@ -11,7 +11,7 @@ import triton.language as tl
 from elements.inference.gpu.letterbox import TABLE_COLUMNS
 from elements.inference.preprocess import Preprocess
 
-BLOCK_X, BLOCK_Y = 128, 4
+BLOCK_X, BLOCK_Y = 256, 1  # of all tried on an H200 the fastest into channels-last memory
 
 
 def letterbox_fused(table: torch.Tensor, count: int, out: torch.Tensor, options: Preprocess) -> None:

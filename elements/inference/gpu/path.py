@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -27,6 +28,7 @@ from elements.metadata.placement import Placement
 log = logging.getLogger("gstorch.inference")
 
 CANDIDATES = 512  # per frame at first; a fuller frame doubles it for good
+OFTEN = 50  # runs of a batch size before it gets a graph of its own where a larger one serves
 EXACT_BATCHES = 4  # sizes up to this run as they are, larger ones are rounded up to a multiple of it
 
 
@@ -77,6 +79,7 @@ class DevicePath:
     _most: int = field(init=False, default=CANDIDATES)
     _runners: dict[tuple[int, Size, int], Runner] = field(init=False, default_factory=dict)
     _shapes: dict[Size, list[tuple[int, ...]]] = field(init=False, default_factory=dict)  # of outputs, by input size
+    _asked: Counter[tuple[int, Size, int]] = field(init=False, default_factory=Counter)  # for runners there are not
     _spare: dict[Any, list[Any]] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)  # who holds it queues a batch
 
@@ -203,8 +206,15 @@ class DevicePath:
         return max(spec.min_batch, min(frames, spec.max_batch or frames))
 
     def _runner(self, batch: int, size: Size) -> Runner:
+        """What runs ``batch`` frames. A larger graph serves until a size has come often enough for one of its own, as
+        making one takes as long as hundreds of runs: the last batches of files, frames of a source that is late.
+        """
         key = (batch, size, self._most)
         if key not in self._runners:
+            self._asked[key] += 1
+            larger = [(b, s, m) for b, s, m in self._runners if (s, m) == (size, self._most) and b > batch]
+            if larger and isinstance(self._runners[min(larger)], GraphRunner) and self._asked[key] < OFTEN:
+                return self._runners[min(larger)]
             detector, places, most = self._detector, self.network.outputs, self._most
 
             def post(outputs: list[torch.Tensor]) -> torch.Tensor:
