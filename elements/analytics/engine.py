@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ class SourceAnalytics:
             sightings: its tracked objects.
             aspect: width / height of the picture.
         """
-        events = list(self._forget(time_s))
+        events = list(self._forget(time_s, {sighting.track_id for sighting in sightings}))
         tracks = [self._seen(sighting, time_s) for sighting in sightings]
         crossed: list[list[Event]] = []
         for track in tracks:
@@ -96,12 +96,17 @@ class SourceAnalytics:
         track.hold = self._settings.hold_frames if track.frames >= self._settings.confirm_frames else math.inf
         return track
 
-    def _forget(self, time_s: float) -> Iterator[Event]:
-        """Let go of tracks that are lost, or of all if the stream began anew."""
+    def _forget(self, time_s: float, seen: Collection[int]) -> Iterator[Event]:
+        """Let go of tracks that are lost, or of all if the stream began anew.
+
+        A track that is back is kept, however long the source gave no frames.
+        """
         restarted = time_s < self._time_s
         self._time_s = time_s
-        oldest = math.inf if restarted else time_s - self._settings.lost_after
-        for track in [track for track in self._tracks.values() if track.time_s < oldest]:
+        oldest = time_s - self._settings.lost_after
+        for track in list(self._tracks.values()):
+            if not restarted and (track.id in seen or track.time_s >= oldest):
+                continue
             del self._tracks[track.id]
             for watch in self._watches:
                 yield from watch.lose(track, "restart" if restarted else "lost")

@@ -6,7 +6,6 @@ Places are pixels of a picture of ``config-width`` x ``config-height``; sections
 from __future__ import annotations
 
 import difflib
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,8 +15,6 @@ from typing import Any, NamedTuple
 import yaml
 
 from elements.analytics.geometry import Point
-
-log = logging.getLogger("gstorch.analytics")
 
 ALL_CLASSES = -1
 MODES = ("loose", "balanced", "strict")
@@ -79,7 +76,11 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class NvdsConfig:
-    """The whole file. ``osd_mode``: 0 draws nothing, 1 lines and labels, 2 the texts and borders of objects as well."""
+    """The whole file.
+
+    ``osd_mode``: 0 draws nothing, 1 lines and labels, 2 the texts and borders of objects as well. ``without_effect``
+    says of sections and keys, with their places, that they change nothing.
+    """
 
     enable: bool = True
     width: int = 1920
@@ -87,6 +88,7 @@ class NvdsConfig:
     osd_mode: int = 2
     font_size: int = 12
     streams: Mapping[int, Stream] = field(default_factory=dict)
+    without_effect: tuple[str, ...] = ()
 
 
 class _Value(NamedTuple):
@@ -129,16 +131,18 @@ def load_nvds_config(path: str | Path) -> NvdsConfig:
     sections = _yaml_sections(text, file) if file.suffix in (".yml", ".yaml") else _key_file_sections(text, file)
     if "property" not in sections:
         raise NvdsConfigError(f"{file}: has no section 'property'")
-    config = _property(sections.pop("property"))
+    config = _property(sections["property"])
+    idle = list(_without_effect("property", sections.pop("property")))
     streams: dict[int, Stream] = {}
     for name, values in sections.items():
         match = _SECTION.fullmatch(name)
         if match is None:
-            log.warning("%s: section '%s' is not known and has no effect", file, name)
+            idle.append(f"{file}: section '{name}' is not known")
         elif _number(values, "enable", 0, 0, 1):
             kind, pad = match[1], int(match[2])
             streams[pad] = _with_section(streams.get(pad, Stream()), kind, values)
-    return replace(config, streams=streams)
+            idle += _without_effect(kind, values)
+    return replace(config, streams=streams, without_effect=tuple(idle))
 
 
 # --- the two notations ------------------------------------------------------------------------------------------------
@@ -188,7 +192,6 @@ def _pairs(node: Any, file: Path, where: str) -> Iterator[tuple[str, Any, str]]:
 
 
 def _property(values: dict[str, _Value]) -> NvdsConfig:
-    _tell_unknown("property", values)
     return NvdsConfig(
         bool(_number(values, "enable", 1, 0, 1)),
         _number(values, "config-width", 1920, 1),
@@ -201,7 +204,6 @@ def _property(values: dict[str, _Value]) -> NvdsConfig:
 def _with_section(stream: Stream, kind: str, values: dict[str, _Value]) -> Stream:
     prefix = _LABELS[kind]
     found = {key.removeprefix(prefix): v for key, v in values.items() if key.startswith(prefix) and key != prefix}
-    _tell_unknown(kind, {key: v for key, v in values.items() if key.removeprefix(prefix) not in found})
     classes = _classes(values)
     if kind == "line-crossing":
         lines = {label: _crossed(_points(v, 4, 4)) for label, v in found.items()}
@@ -272,12 +274,12 @@ def _classes(values: dict[str, _Value]) -> frozenset[int]:
     return frozenset() if ALL_CLASSES in numbers else numbers
 
 
-def _tell_unknown(kind: str, values: Mapping[str, _Value]) -> None:
-    """Name keys that change nothing, as NVIDIA's element does."""
+def _without_effect(kind: str, values: Mapping[str, _Value]) -> Iterator[str]:
+    """What to say of keys that change nothing."""
     known, idle = _KEYS[kind]
     for key, value in values.items():
         if key in idle:
-            log.warning("%s: %s has no effect here", value.where, key)
-        elif key not in known:
+            yield f"{value.where}: {key} has no effect here"
+        elif key not in known and not key.startswith(_LABELS.get(kind, "\n")):
             near = difflib.get_close_matches(key, known, 1)
-            log.warning("%s: unknown key '%s'%s", value.where, key, f": did you mean '{near[0]}'?" if near else "")
+            yield f"{value.where}: unknown key '{key}'" + (f": did you mean '{near[0]}'?" if near else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from elements.analytics.nvds_config import NvdsConfigError, load_nvds_config
 from elements.base import (
     AUTHOR,
@@ -21,6 +23,8 @@ from elements.base import (
 from elements.portable.analytics_judge import UNIQUE_ID, AnalyticsJudge
 from elements.portable.carrier import batch_of, writable_batch
 from elements.portable.stream_events import ended_stream
+
+log = logging.getLogger("gstorch.analytics")
 
 
 class NvDsAnalytics(PropertyTable, GstBase.BaseTransform):
@@ -57,6 +61,8 @@ class NvDsAnalytics(PropertyTable, GstBase.BaseTransform):
         except NvdsConfigError as error:
             self._refuse(str(error))
             return False
+        for idle in config.without_effect:
+            log.warning("%s: %s", self.get_name(), idle)
         self._judge = AnalyticsJudge(config, self.values["unique-id"])
         return True
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
+from elements.analytics.nvds_config import NvdsConfigError, load_nvds_config
 from pipelines.definition.document import Document
 from pipelines.definition.problems import KeyPath
 from pipelines.definition.sources import Source
@@ -21,7 +23,7 @@ def check_analyze_stages(document: Document, sources: Mapping[int, Source], stag
             continue
         path: KeyPath = ("stages", index, "analyze")
         if document.at((*path, "config")) is not None:
-            _check_config(document, path)
+            _check_config(document, path, stage.config)
             continue
         before = [other for place, other in stages.items() if place < index]
         if not any(isinstance(other, TrackStage | NodeStage) for other in before):
@@ -42,8 +44,13 @@ def _sources_of(rules: Collection[object], names: Collection[str]) -> list[froze
     return [frozenset(getattr(rule, "sources", None) or names) for rule in rules]
 
 
-def _check_config(document: Document, path: KeyPath) -> None:
+def _check_config(document: Document, path: KeyPath, file: Path | None) -> None:
     """DeepStream's element has its rules in the file, and settings of ours do not reach it."""
+    if file is not None and document.look_for_files and file.is_file():
+        try:
+            load_nvds_config(file)
+        except NvdsConfigError as error:
+            document.problem((*path, "config"), str(error))
     for key in document.at(path):
         if key not in _GO_WITH_CONFIG:
             document.problem((*path, key), f"'{key}' does not go with 'config'", "the file says it all", of_key=True)

@@ -21,6 +21,8 @@ from pipelines.operators.analyze import Analyze  # noqa: E402
 from pipelines.operators.drawn_rules import DrawRules  # noqa: E402
 from pipelines.operators.frame_event import EventMaker  # noqa: E402
 from pipelines.operators.nvds_analytics import CopyAnalytics  # noqa: E402
+from tests.contract.nvds_double.native import SKIP  # noqa: E402
+from tests.contract.test_event_objects import MUX, DeepStream, Portable, found, written  # noqa: E402
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "configs/schema/event.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -84,6 +86,26 @@ def test_frames_objects_and_events_whatever_the_mux(mux, padding):
     }
     assert "analytics" not in untracked
     assert "events" not in lines[4]
+
+
+@pytest.mark.parametrize(
+    "runtime", [Portable, pytest.param(DeepStream, marks=pytest.mark.skipif(bool(SKIP), reason=SKIP))]
+)
+def test_on_both_kinds_of_metadata(runtime):
+    """A tracked object, a padded frame: what the operators attach and draw through each runtime's API."""
+    made, failures = runtime(), []
+    written(made, found((300, 40, 340, 140), track_ids=np.array([4])))
+    rules = {0: Rules((RIGHT,), (DOOR,))}
+    report = lambda text, trace: failures.append(text + trace)  # noqa: E731
+    Analyze("analyze", rules, Settings("bottom", 1, 1), ["only"], True, MUX, report).handle_metadata(made.handle())
+    DrawRules({"analyze": rules}, True, MUX, 12, 3, report).handle_metadata(made.handle())
+    assert failures == []
+    for meta in made.handle().frame_items:
+        line = EventMaker("p", ["only"], True, MUX).event_of(meta)
+    VALIDATOR.validate(line)
+    assert line["analytics"]["analyze"]["zones"]["right"]["classes"] == {"car": 1}
+    assert [e["event"] for e in line["events"]] == ["entry", "overcrowding-start"]
+    assert line["objects"][0]["analytics"] == {"analyze": {"zones": ["right"], "dwell_s": {"right": 0.0}}}
 
 
 def test_sources_have_their_own_rules_tracks_and_counts():

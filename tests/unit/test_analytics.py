@@ -177,6 +177,15 @@ def test_a_gap_shorter_than_lost_after_changes_nothing():
     assert source.told() == [("entry", "right", 0.0)]
 
 
+@pytest.mark.parametrize("lost_after", [0.0, 0.05])
+def test_a_source_of_few_frames_loses_nobody_who_is_in_each(lost_after):
+    source = Source(RIGHT, lost_after=lost_after)
+    source.walk(*[B] * 5)
+    assert source.told() == [("entry", "right", 0.0)]
+    source.walk(None)
+    assert source.told("exit") == [("exit", "right", 0.4)]
+
+
 def test_touching_zones_never_count_twice():
     source = Source(LEFT, RIGHT)
     rng = np.random.default_rng(3)

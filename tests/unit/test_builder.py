@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.branches import canvas_size, grid
 from pipelines.builder import build_graph, mux_pads, mux_size
-from pipelines.definition import Definition, definition_from_mapping
+from pipelines.definition import Definition, analyze_checks, definition_from_mapping
 from pipelines.draft import Facts
 from pipelines.render import as_text
 
@@ -24,6 +24,7 @@ def model_file(monkeypatch):
     """The loader checks that named files are there; these definitions name none that is."""
     monkeypatch.setattr(Path, "exists", lambda self: True)
     monkeypatch.setattr(Path, "is_file", lambda self: True)
+    monkeypatch.setattr(analyze_checks, "load_nvds_config", lambda path: None)
 
 
 def definition(**keys) -> Definition:

@@ -16,7 +16,7 @@ from tests.onnx_models import finder, save
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "configs/schema/event.schema.json").read_text())
 FRAMES = 40
-# the red box starts with its middle at 0.2 of the width and goes 3 pixels per frame to the right: over 0.352 in frame 33
+# the middle of the red box is at 0.2 of the width and goes 3 pixels per frame to the right: over 0.352 in frame 33
 # of a (640 wide), in frame 19 of b (360 wide)
 DEFINITION = """
 pipeline: counting
@@ -122,10 +122,11 @@ def test_a_replay_finds_the_same(done, folder):
     assert found("again.jsonl") == found("out.jsonl")
 
 
-def test_a_wrong_configuration_stops_the_run_and_says_where(folder):
+def test_a_wrong_configuration_of_deepstream_is_a_wrong_definition(folder):
     (folder / "wrong.txt").write_text(ANALYTICS.replace("class-id=0", "class-id=red"))
     (folder / "wrong.yaml").write_text(DEFINITION.replace("analytics.txt", "wrong.txt"))
     result = gstorch("run", "wrong.yaml", cwd=folder)
-    assert result.code == 1
-    assert "wrong.txt:13: class-id: 'red': class numbers separated by ';' are needed, or -1" in result.stderr
+    assert result.code == 2
+    said = f"{folder}/wrong.txt:13: class-id: 'red': class numbers separated by ';' are needed, or -1"
+    assert result.stderr == f"wrong.yaml:11:41: stages[3].analyze.config: {said}\n"
     assert "Traceback" not in result.stderr
