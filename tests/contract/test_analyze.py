@@ -92,13 +92,12 @@ def test_frames_objects_and_events_whatever_the_mux(mux, padding):
     "runtime", [Portable, pytest.param(DeepStream, marks=pytest.mark.skipif(bool(SKIP), reason=SKIP))]
 )
 def test_on_both_kinds_of_metadata(runtime):
-    """A tracked object, a padded frame: what the operators attach and draw through each runtime's API."""
+    """A tracked object, a padded frame: what the operator attaches through each runtime's API."""
     made, failures = runtime(), []
     written(made, found((300, 40, 340, 140), track_ids=np.array([4])))
     rules = {0: Rules((RIGHT,), (DOOR,))}
     report = lambda text, trace: failures.append(text + trace)  # noqa: E731
     Analyze("analyze", rules, Settings("bottom", 1, 1), ["only"], True, MUX, report).handle_metadata(made.handle())
-    DrawRules({"analyze": rules}, True, MUX, 12, 3, report).handle_metadata(made.handle())
     assert failures == []
     for meta in made.handle().frame_items:
         line = EventMaker("p", ["only"], True, MUX).event_of(meta)
