@@ -60,7 +60,7 @@ def messages(content: Content, *frames: ScriptedFrame, edit: Any = None, **optio
         for meta in batch.frame_items:
             if edit is not None:
                 edit(meta)
-            found += [json.loads(encode(payload), parse_constant=refuse) for payload in maker.payloads(meta)]
+            found += [json.loads(payload, parse_constant=refuse) for payload in maker.payloads(meta)]
     return found
 
 
