@@ -8,10 +8,12 @@ import logging
 import sys
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Any
 
 import cv2
 
 from elements.base import Gst
+from elements.messages import adaptors
 from pipelines.own_elements import hide_python_elements
 
 log = logging.getLogger("gstorch.runtime")
@@ -92,9 +94,16 @@ def register_elements() -> frozenset[str]:
     from elements.pyinfer import register as register_pyinfer
 
     stand_ins = register_stand_ins()
+    adaptors.provide(_open_broker)
     register_pyinfer()
     register_pymetafilter()
     return frozenset(stand_ins)
+
+
+def _open_broker(*where: Any) -> adaptors.Adaptor:
+    from pipelines.delivery.direct import open_direct  # with its libraries only where it is needed
+
+    return open_direct(*where)
 
 
 def _decodes_on_gpu(stand_ins: frozenset[str]) -> bool:

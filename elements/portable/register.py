@@ -25,6 +25,8 @@ _MODULES = {  # factory -> module of this package that offers it in FACTORIES
     "nvosdbin": "nvdsosd",
     "nvv4l2h264enc": "encoders",
     "nvv4l2h265enc": "encoders",
+    "nvmsgconv": "nvmsgconv",
+    "nvmsgbroker": "nvmsgbroker",
     "nveglglessink": "nveglglessink",
 }
 

@@ -14,8 +14,8 @@ from pyservicemaker import osd
 from elements.metadata.detections import Detections
 from elements.metadata.edit import attach_json, classify, find_jsons, remove_objects
 from elements.metadata.placement import Placement
+from elements.metadata.utc import utc_text
 from elements.metadata.writer import UNTRACKED_OBJECT_ID, short_label, write_detections
-from pipelines.operators.clock import utc_text
 from pipelines.operators.view import Changes, Drawing, FrameView
 
 ANALYTICS, EVENTS, KEYPOINTS, MODELS = "analytics", "events", "keypoints", "models"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from elements.metadata.edit import find_jsons
-from pipelines.operators.clock import utc_text
+from elements.metadata.utc import utc_text
 from pipelines.operators.event_objects import ANALYTICS, frame_objects
 from pipelines.operators.exchange import EVENTS, MODELS, placement_of
 

@@ -131,6 +131,34 @@ def test_a_replay_makes_the_messages_again(folder: Path, tmp_path: Path) -> None
     assert [m["objects"] for m in again] == [m["objects"] for m in first]
 
 
+def test_direct_delivery_by_the_stand_ins(folder: Path, tmp_path: Path) -> None:
+    broker = Running("redis", tmp_path)
+    config = Path(__file__).resolve().parents[2] / "configs/messages/msgconv.txt"
+    stage = {
+        "schema": "minimal", "delivery": "direct", "broker": "redis", "config": str(config), "frame_interval": 10,
+        "connection": f"{HOST};{broker.service.port};gstorch.test",
+    }  # fmt: skip
+    path = definition(folder, tmp_path, {"outbox": {"folder": str(tmp_path)}})
+    document = json.loads(path.read_text())
+    document["stages"][2] = {"message": stage}
+    path.write_text(json.dumps(document))
+    try:
+        broker.start()
+        result = gstorch("run", path, "--json", "-q")
+        assert result.code == 0, result.stderr
+        assert result.summary["frames"] == 2 * FRAMES
+        wait_for(lambda: len(broker.consumer.lines()) >= 6)
+        told = [(m["sensorId"], m["id"]) for m in map(json.loads, broker.consumer.lines())]
+        assert sorted(told) == sorted(
+            [("CAM_42", n) for n in ("0", "10", "20")] + [("0", n) for n in ("0", "10", "20")]
+        )
+    finally:
+        broker.stop()
+    events = tmp_path / "events.jsonl"
+    refused = gstorch("replay", events, path, "-q")
+    assert (refused.code, "delivery: direct needs" in refused.stderr) == (1, True)
+
+
 def test_what_cannot_be_delivered_is_told_at_the_start(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "p-message.db").write_text("no outbox")
     path = definition(folder, tmp_path, {"broker": "file", "connection": str(tmp_path / "out.jsonl")})
