@@ -49,6 +49,7 @@ ROOTS: dict[str, dict[str, str]] = {
         "item": "ObjectMetadata",
     },
     "pipelines/operators/keypoints.py": {"batch_meta": "BatchMetadata"},
+    "pipelines/operators/message.py": {"batch_meta": "BatchMetadata", "frame": "FrameMetadata", "item": "ObjectMetadata"},
     "pipelines/operators/nvds_analytics.py": {
         "batch_meta": "BatchMetadata",
         "found": "AnalyticsFrameMeta",
