@@ -1,6 +1,7 @@
 """Trains the demo detector on generated scenes and exports it to ONNX.
 
     python -m tools.train_demo_detector OUT_DIR --minutes 8 --workers 14 --device cuda
+    python -m tools.train_demo_detector OUT_DIR --start configs/models/street.onnx --rate 5e-4   # goes on from there
 
 The time limit covers rendering and training; the evaluation comes after. OUT_DIR gets `street.onnx` and `street.pt`
 (renewed every two minutes) and `report.json`.
@@ -25,10 +26,8 @@ from tools.detector.export import export
 from tools.detector.loss import detection_loss
 from tools.detector.network import Detector, Exported, cells
 from tools.detector.pictures import LONG, MAX_OBJECTS, SHORT, PictureFactory
+from tools.detector.resume import freeze_norms, load_exported
 from tools.scenes import CLASSES
-
-PEAK_RATE = 2e-3
-"""Learning rate after the warm-up."""
 
 CHUNKS_PER_STEP = 4
 """Most chunks of new pictures taken in before a step, so that fast renderers don't hold up training."""
@@ -95,17 +94,24 @@ class Trainer:
         device: where to train.
         batch: pictures per step.
         capacity: pictures kept per shape.
+        rate: learning rate after the warm-up.
+        start: exported detector to go on from; default: random weights.
     """
 
-    def __init__(self, device: torch.device, batch: int, capacity: int) -> None:
+    def __init__(self, device: torch.device, batch: int, capacity: int, rate: float, start: Path | None = None) -> None:
         self._device, self._batch, self._enough = device, batch, min(batch * 4, capacity)
-        self._model = Detector(len(CLASSES)).to(device, memory_format=torch.channels_last)
+        self._model = Detector(len(CLASSES))
+        if start is not None:
+            load_exported(self._model, start)
+            freeze_norms(self._model)
+        self._model.to(device, memory_format=torch.channels_last)
+        self._rate = rate
         self.average = Average(self._model)
         groups: list[dict[str, object]] = [
             {"params": [p for p in self._model.parameters() if p.ndim > 1], "weight_decay": 0.02},
             {"params": [p for p in self._model.parameters() if p.ndim <= 1], "weight_decay": 0.0},
         ]
-        self._optimiser = torch.optim.AdamW(groups, lr=PEAK_RATE)
+        self._optimiser = torch.optim.AdamW(groups, lr=rate)
         self._pools = {shape: Pool(shape, capacity, device) for shape in SHAPES}
         self._grids = {shape: cells(*shape, device) for shape in SHAPES}
         self.steps = 0
@@ -129,7 +135,7 @@ class Trainer:
     def step(self, progress: float) -> dict[str, Tensor]:
         """One step at training progress 0..1; returns the parts of the loss."""
         for group in self._optimiser.param_groups:
-            group["lr"] = PEAK_RATE * learning_rate(progress)
+            group["lr"] = self._rate * learning_rate(progress)
         shape = SHAPES[self.steps % len(SHAPES)]
         pictures, rows = augment(*self._pools[shape].sample(self._batch))
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._device.type == "cuda"):
@@ -149,11 +155,11 @@ class Trainer:
         export(self.average.model, out / "street.onnx")
 
 
-def train(trainer: Trainer, out: Path, seconds: float, workers: int) -> None:
+def train(trainer: Trainer, out: Path, seconds: float, workers: int, seed: int) -> None:
     """Renders and trains for `seconds`, saving to `out` every two minutes and at the end."""
     started = noted = saved = time.monotonic()
     begun = None
-    with PictureFactory(workers, seed=1) as factory:
+    with PictureFactory(workers, seed) as factory:
         while (now := time.monotonic()) < started + seconds:
             if not trainer.take_in(factory):
                 continue
@@ -184,6 +190,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--capacity", type=int, default=30_000, help="pictures of each shape kept on the device (0.74 MB each)"
     )
+    parser.add_argument("--rate", type=float, default=2e-3, help="learning rate after the warm-up")
+    parser.add_argument("--start", type=Path, help="exported detector to go on from")
+    parser.add_argument("--seed", type=int, default=1, help="other seeds give other pictures")
     parser.add_argument("--test-scenes", type=int, default=30, help="unseen scenes per orientation in the evaluation")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -191,8 +200,8 @@ def main(arguments: list[str] | None = None) -> int:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(0)
-    trainer = Trainer(device, options.batch, options.capacity)
-    train(trainer, options.out, options.minutes * 60, options.workers)
+    trainer = Trainer(device, options.batch, options.capacity, options.rate, options.start)
+    train(trainer, options.out, options.minutes * 60, options.workers, options.seed)
     exported = Exported(trainer.average.model).eval()
 
     def infer(images: np.ndarray) -> np.ndarray:

@@ -42,6 +42,19 @@ def test_finds_most_of_an_unseen_scene(session: onnxruntime.InferenceSession, si
     assert precision["mean"] > 0.8
 
 
+def test_training_goes_on_from_the_file(session: onnxruntime.InferenceSession) -> None:
+    torch = pytest.importorskip("torch", reason="training needs torch; the demo does not")
+    from tools.detector.network import Detector, Exported
+    from tools.detector.resume import load_exported
+
+    detector = Detector(len(CLASSES))
+    load_exported(detector, MODEL)
+    images = np.random.default_rng(0).random((1, 3, 96, 160), np.float32)
+    with torch.no_grad():
+        found = Exported(detector).eval()(torch.from_numpy(images)).numpy()
+    np.testing.assert_allclose(found, session.run(None, {"images": images})[0], atol=2e-3)
+
+
 def test_letterbox_centres_on_grey() -> None:
     boxed, placed = letterbox(np.zeros((720, 1280, 3), np.uint8), 640, 384)
     assert placed == Letterbox(0.5, 0, 12)
