@@ -65,7 +65,8 @@ def bare_call(objects: int) -> Callable[[], object]:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             network(batch)
-    return graph.replay
+    replay: Callable[[], object] = graph.replay
+    return replay
 
 
 def main() -> None:

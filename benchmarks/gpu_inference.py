@@ -48,7 +48,7 @@ class GpuFrame(ArrayFrame):
         memory = torch.randint(0, 256, (SOURCE[1], PITCH), dtype=torch.uint8, device="cuda", generator=generator)
         self.tensor = memory.as_strided((SOURCE[1], SOURCE[0], 3), (PITCH, 3, 1))
 
-    def resized(self, width: int, height: int, out: Any = None) -> Any:
+    def resized(self, width: int, height: int, out: Any = None, region: Any = None) -> Any:
         raise AssertionError("pixels must not go through the host")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -134,7 +136,7 @@ class TensorFrame(ArrayFrame):
         super().__init__(pixels, source_id)
         self.tensor = padded(pixels, device, pitch)
 
-    def resized(self, width: int, height: int, out: Image | None = None) -> Image:
+    def resized(self, width: int, height: int, out: Image | None = None, region: Any = None) -> Image:
         raise AssertionError("pixels must not go through the host")
 
 

@@ -11,7 +11,8 @@ try:
     from elements.filtering.pymetafilter import FACTORY, PyMetaFilter
 except ImportError as error:
     print(
-        f"gstorch: pymetafilter is not available ({error}): run 'source {_ROOT}/elements/env.sh' in this shell, then again",
+        f"gstorch: pymetafilter is not available ({error}): run 'source {_ROOT}/elements/env.sh' in this shell, then "
+        "again",
         file=sys.stderr,
     )
 else:

@@ -230,7 +230,8 @@ def test_parameters_are_checked_against_the_signature():
         pass
 
     with pytest.raises(
-        ElementError, match=r"limit: 'five'.*integer.*unknown parameter 'zon' \(did you mean 'zone'\?\)"
+        ElementError,
+        match=r"limit: input should be a valid integer.*unknown parameter 'zon' \(did you mean 'zone'\?\)",
     ):
         run_operator(rule, [frame()], params={"limit": "five", "zon": "a"})
     with pytest.raises(ElementError, match="limit: is missing"):

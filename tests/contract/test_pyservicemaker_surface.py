@@ -19,6 +19,12 @@ _HANDLES = {"batch_meta": "BatchMetadata", "frame_meta": "FrameMetadata", "objec
 
 # where pyservicemaker's objects enter each file of ours
 ROOTS: dict[str, dict[str, str]] = {
+    "elements/filtering/batch.py": {
+        "batch_meta": "BatchMetadata",
+        "frame": "FrameMetadata",
+        "item": "ObjectMetadata",
+    },
+    "elements/filtering/pymetafilter.py": {"self._api": "module"},
     "elements/frames.py": {
         "self._api": "module",
         "self._buffer": "Buffer",
@@ -49,7 +55,11 @@ ROOTS: dict[str, dict[str, str]] = {
         "item": "ObjectMetadata",
     },
     "pipelines/operators/keypoints.py": {"batch_meta": "BatchMetadata"},
-    "pipelines/operators/message.py": {"batch_meta": "BatchMetadata", "frame": "FrameMetadata", "item": "ObjectMetadata"},
+    "pipelines/operators/message.py": {
+        "batch_meta": "BatchMetadata",
+        "frame": "FrameMetadata",
+        "item": "ObjectMetadata",
+    },
     "pipelines/operators/nvds_analytics.py": {
         "batch_meta": "BatchMetadata",
         "found": "AnalyticsFrameMeta",
