@@ -56,6 +56,7 @@ def summarise(plan: Plan, runner: Runner) -> dict[str, Any]:
         "sources": sources,
         "inference": runner.element_counts("pyinfer"),
         "filters": runner.element_counts("pymetafilter"),
+        "prompts": runner.element_counts("pyprompt"),
         "models": runner.models(),
         "operators": {
             name: operator.stats for name, operator in runner.assembly.operators.items() if hasattr(operator, "stats")

@@ -19,7 +19,7 @@ from elements.filtering.batch import BatchFilter
 from elements.metadata.detections import Detections
 from elements.metadata.rle import decode
 from pipelines.builder import build_graph
-from pipelines.definition import Definition, FileOutput, InferStage, MessageStage, TrackStage
+from pipelines.definition import Definition, FileOutput, InferStage, MessageStage, PromptStage, TrackStage
 from pipelines.definition.outputs import DisplayOutput
 from pipelines.draft import Facts
 from pipelines.outcome import SourceCount
@@ -27,7 +27,7 @@ from pipelines.outputs import prepare_outputs
 from pipelines.scripted import ScriptedFrame, batch_of, use_portable_api
 
 CONTINUED = -0.1  # confidence of an object that only the tracker continued, as nvtracker writes it
-_NO_REPLAY = (InferStage, TrackStage)  # what they found is in the file
+_NO_REPLAY = (InferStage, TrackStage, PromptStage)  # what they found is in the file
 
 
 class ReplayError(ValueError):

@@ -37,6 +37,7 @@ TRUNCATED_SLACK_SHARE = 0.05
 COUNTERS = {
     "pyinfer": ("frames-inferred", "frames-failed", "nan-count"),
     "pymetafilter": ("objects-seen", "objects-removed"),
+    "pyprompt": ("asked", "answered", "failed", "dropped", "over-budget"),
 }
 
 

@@ -91,12 +91,14 @@ def register_elements() -> frozenset[str]:
     # element classes can only be made once GStreamer is initialised
     from elements.filtering.pymetafilter import register as register_pymetafilter
     from elements.portable.register import register_stand_ins
+    from elements.prompting.pyprompt import register as register_pyprompt
     from elements.pyinfer import register as register_pyinfer
 
     stand_ins = register_stand_ins()
     adaptors.provide(_open_broker)
     register_pyinfer()
     register_pymetafilter()
+    register_pyprompt()
     return frozenset(stand_ins)
 
 

@@ -14,7 +14,7 @@ packages=(
   libgl1                                  # OpenCV's wheel links to it
   gir1.2-gst-rtsp-server-1.0              # tools/rtsp_camera.py and tests: an RTSP camera
 )
-extras="[brokers]"
+extras="[brokers,prompt]"
 if [ "${1:-}" != runtime ]; then
   packages+=(
     gstreamer1.0-python3-plugin-loader    # pyinfer in gst-launch-1.0

@@ -18,6 +18,7 @@ from pipelines.definition.stages import (
     MessageStage,
     NodeStage,
     OperateStage,
+    PromptStage,
     Stage,
     TrackStage,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "OperateStage",
     "Output",
     "Problem",
+    "PromptStage",
     "PropertyInfo",
     "Reconnect",
     "RecordOutput",

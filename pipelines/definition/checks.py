@@ -18,6 +18,7 @@ from pipelines.definition.infer_checks import check_infer_stages
 from pipelines.definition.message_checks import check_message_stages
 from pipelines.definition.outputs import SOURCE_FIELD, EventsOutput, FileOutput, Output, RecordOutput
 from pipelines.definition.problems import KeyPath
+from pipelines.definition.prompt_checks import check_prompt_stages
 from pipelines.definition.sections import one_key_tag
 from pipelines.definition.source_checks import check_source_infer, model_files
 from pipelines.definition.sources import Source
@@ -54,6 +55,7 @@ def check_parts(document: Document, parts: Parts, catalog: Catalog | None) -> No
         _check_stage(document, ("stages", index, stage.KEY), stage, catalog)
     check_infer_stages(document, parts.stages)
     check_analyze_stages(document, parts.sources, parts.stages)
+    check_prompt_stages(document, parts.stages)
     check_message_stages(document, parts.sources, parts.stages, parts.outputs)
     check_source_infer(document, parts.sources, parts.stages)
     for path, model in model_files(parts.sources).items():

@@ -24,6 +24,7 @@ from pipelines.definition.sources import Reconnect, Source
 from pipelines.definition.stages import STAGE_MODELS
 from pipelines.definition.stages.message import AnalyticsSection, OutboxSection, PlaceSection, SensorSection, TlsSection
 from pipelines.definition.stages.operate_on import OperateOn
+from pipelines.definition.stages.prompt import PromptBudget, PromptTrigger
 from pipelines.definition.swap import Swap
 
 _ITEMS: dict[str, tuple[type[OneKey], ...]] = {
@@ -43,6 +44,8 @@ _SECTIONS: dict[tuple[str, ...], type[Section]] = {
     ("stages", "analyze", "zones"): ZoneRule,
     ("stages", "analyze", "lines"): LineRule,
     ("stages", "analyze", "directions"): DirectionRule,
+    ("stages", "prompt", "trigger"): PromptTrigger,
+    ("stages", "prompt", "budget"): PromptBudget,
     ("stages", "message", "tls"): TlsSection,
     ("stages", "message", "outbox"): OutboxSection,
     ("stages", "message", "sensors", ANY): SensorSection,

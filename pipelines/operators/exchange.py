@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,12 +13,14 @@ from pyservicemaker import osd
 
 from elements.metadata.detections import Detections
 from elements.metadata.edit import attach_json, classify, find_jsons, remove_objects
+from elements.metadata.frame_events import EVENTS as EVENTS
+from elements.metadata.frame_events import add_events as add_events
 from elements.metadata.placement import Placement
 from elements.metadata.utc import utc_text
 from elements.metadata.writer import UNTRACKED_OBJECT_ID, short_label, write_detections
 from pipelines.operators.view import Changes, Drawing, FrameView
 
-ANALYTICS, EVENTS, KEYPOINTS, MODELS = "analytics", "events", "keypoints", "models"
+ANALYTICS, KEYPOINTS, MODELS = "analytics", "keypoints", "models"
 FRAME_DATA = (ANALYTICS, EVENTS, MODELS)
 OBJECT_DATA = (ANALYTICS, KEYPOINTS)
 DISPLAY_ELEMENTS = 16  # of each kind in one display meta (MAX_ELEMENTS_IN_DISPLAY_META)
@@ -89,12 +91,6 @@ def apply_changes(view: FrameView, batch_meta: Any, frame_meta: Any, placement: 
         _add_objects(batch_meta, frame_meta, objects, labels, placement)
     if changes.drawings:
         draw(batch_meta, frame_meta, changes.drawings, placement)
-
-
-def add_events(frame_meta: Any, events: Sequence[Mapping[str, Any]]) -> None:
-    """Add events to those that the frame has."""
-    if events:
-        attach_json(frame_meta, EVENTS, [*find_jsons(frame_meta, (EVENTS,)).get(EVENTS, []), *events])
 
 
 def draw(batch_meta: Any, frame_meta: Any, drawings: Sequence[Drawing], placement: Placement) -> None:

@@ -13,6 +13,7 @@ from pipelines.definition import (
     MessageStage,
     NodeStage,
     OperateStage,
+    PromptStage,
     Stage,
     TrackStage,
 )
@@ -24,6 +25,7 @@ from pipelines.stages.infer import add_infer
 from pipelines.stages.message import add_message
 from pipelines.stages.node import add_node
 from pipelines.stages.operate import add_operate
+from pipelines.stages.prompt import add_prompt
 from pipelines.stages.track import add_track
 
 ADD: dict[type[Stage], Callable[[Draft, Any, str, Facts], None]] = {
@@ -32,6 +34,7 @@ ADD: dict[type[Stage], Callable[[Draft, Any, str, Facts], None]] = {
     FilterStage: add_filter,
     OperateStage: add_operate,
     AnalyzeStage: add_analyze,
+    PromptStage: add_prompt,
     MessageStage: add_message,
     DrawStage: add_draw,
     NodeStage: add_node,

@@ -91,6 +91,23 @@ CASES = {
         },
         ((640, 360),),
     ),
+    "prompt": (
+        definition,
+        {
+            "stages": [
+                *STAGES[:2],
+                {
+                    "prompt": {
+                        "endpoint": "http://localhost:8000/v1", "model": "vl", "api_key": "a secret", "name": "carries",
+                        "text": "What does the {label} carry?", "frames": 3, "params": {"seed": "secret"},
+                        "trigger": {"classes": ["person"], "interval": "5s"}, "budget": {"requests_per_minute": 30},
+                    }
+                },
+                STAGES[2],
+            ]
+        },
+        ((640, 360),),
+    ),
     "cascade": (
         definition,
         {

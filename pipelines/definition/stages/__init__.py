@@ -14,6 +14,7 @@ from pipelines.definition.stages.infer import InferStage
 from pipelines.definition.stages.message import MessageStage
 from pipelines.definition.stages.node import NodeStage
 from pipelines.definition.stages.operate import OperateStage
+from pipelines.definition.stages.prompt import PromptStage
 from pipelines.definition.stages.track import TrackStage
 from pipelines.definition.uris import unique_names
 
@@ -26,6 +27,7 @@ __all__ = [
     "MessageStage",
     "NodeStage",
     "OperateStage",
+    "PromptStage",
     "Stage",
     "TrackStage",
     "can_be_named",
@@ -38,6 +40,7 @@ Stage = Annotated[
     | Annotated[FilterStage, Tag("filter")]
     | Annotated[OperateStage, Tag("operate")]
     | Annotated[AnalyzeStage, Tag("analyze")]
+    | Annotated[PromptStage, Tag("prompt")]
     | Annotated[MessageStage, Tag("message")]
     | Annotated[DrawStage, Tag("draw")]
     | Annotated[NodeStage, Tag("node")],
@@ -50,6 +53,7 @@ STAGE_MODELS: tuple[type[OneKey], ...] = (
     FilterStage,
     OperateStage,
     AnalyzeStage,
+    PromptStage,
     MessageStage,
     DrawStage,
     NodeStage,

@@ -110,15 +110,15 @@ def _parse_params(value: Any) -> Any:
         return value or PydanticSecret({})
     if not isinstance(value, dict):
         raise wrong_text("is not a mapping of parameters", "write {threshold: 0.5}")
-    return PydanticSecret({str(key): _plain_tree(item) for key, item in value.items()})
+    return PydanticSecret({str(key): plain_tree(item) for key, item in value.items()})
 
 
-def _plain_tree(value: Any) -> Any:
+def plain_tree(value: Any) -> Any:
     """Plain values all the way down."""
     if isinstance(value, dict):
-        return {str(key): _plain_tree(item) for key, item in value.items()}
+        return {str(key): plain_tree(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain_tree(item) for item in value]
+        return [plain_tree(item) for item in value]
     return None if isinstance(value, Scalar) and value.null else resolve(value)
 
 
