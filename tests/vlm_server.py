@@ -63,8 +63,7 @@ class VlmServer:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
+        self._http = _Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 
     @property
@@ -102,6 +101,13 @@ class VlmServer:
             request.wfile.write(data)
         except OSError:
             request.close_connection = True  # whoever asked has gone
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """Whoever asked has gone."""
 
 
 def completion(says: Says, asked: Asked) -> bytes:

@@ -35,6 +35,8 @@ log = logging.getLogger("gstorch.pyprompt")
 FACTORY = "pyprompt"
 COUNTERS = ("asked", "answered", "failed", "dropped", "over-budget")
 _KEPT = Gst.FlowReturn.CUSTOM_SUCCESS  # GST_BASE_TRANSFORM_FLOW_DROPPED: not pushed by the base class
+_NEXT_STREAM = (Gst.EventType.EOS, Gst.EventType.STREAM_START, Gst.EventType.CAPS, Gst.EventType.SEGMENT)
+"""Events before which all must be pushed."""
 
 PROPERTIES = (
     Property("endpoint", str, "", "Base URL of an OpenAI-compatible endpoint: http://localhost:8000/v1"),
@@ -171,12 +173,11 @@ class PyPrompt(PropertyTable, GstBase.BaseTransform):
         elif event.type == Gst.EventType.FLUSH_STOP:
             self._drop_kept()
         elif self._kept:
-            flags = Gst.EventType.get_flags(event.type)
             if event.type == Gst.EventType.EOS and self._asker is not None:
                 self._asker.finish(self._finish_s)
-            if flags & Gst.EventTypeFlags.STICKY:
+            if event.type in _NEXT_STREAM:
                 self._push_kept()
-            elif flags & Gst.EventTypeFlags.SERIALIZED:
+            elif Gst.EventType.get_flags(event.type) & Gst.EventTypeFlags.SERIALIZED:
                 self._kept.append(event)  # such as the end of one source: it must not overtake the batch
                 return True
         return self._pass_on(event)
