@@ -43,6 +43,7 @@ class EditError(RuntimeError):
 class Editor(Protocol):
     """What there is for each runtime: `NvdsEditor` and `PlainEditor`."""
 
+    def __hash__(self) -> int: ...
     def meta_type(self, name: str) -> int: ...
     def attach_text(self, target: Any, meta_type: int, text: str) -> None: ...
     def texts(self, target: Any, meta_types: Collection[int]) -> dict[int, str]: ...
@@ -101,13 +102,18 @@ def find_jsons(target: Any, names: Collection[str]) -> dict[str, Any]:
 
 
 def _jsons(editor: Editor, target: Any, names: Collection[str]) -> dict[str, Any]:
-    types = {_json_type(editor, name): name for name in names}
+    types = _json_types(editor, tuple(names))
     return {types[number]: json.loads(text) for number, text in editor.texts(target, types).items()}
 
 
 def json_meta_type(target: Any, name: str) -> int:
     """The user meta type of `attach_json`, for ``target.user_meta_items(…)``; ``get_user_data_json`` reads the data."""
     return _json_type(editor_of(target), name)
+
+
+@functools.lru_cache(maxsize=256)
+def _json_types(editor: Editor, names: tuple[str, ...]) -> dict[int, str]:
+    return {_json_type(editor, name): name for name in names}
 
 
 def _json_type(editor: Editor, name: str) -> int:

@@ -61,7 +61,7 @@ def test_every_key_is_described() -> None:
         assert schema.get("title") or target.get("title"), name
 
 
-@pytest.mark.parametrize("name", ["example.yaml", "demo.yaml"])
+@pytest.mark.parametrize("name", ["example.yaml", "demo.yaml", "camera.yaml"])
 def test_shipped_definitions_fit_the_schema(name: str) -> None:
     document = parse_yaml((CONFIGS / name).read_text(encoding="utf-8"), name)
     assert [error.message for error in VALIDATOR.iter_errors(plain(document.data))] == []
