@@ -22,6 +22,8 @@ from pipelines.operators.frame_event import EventMaker
 EVENTS_VERSION = "1.0"
 """Of configs/schema/message.schema.json. The first number changes when a receiver of the old one would be misled."""
 FINISH_S = 3.0
+_NOWHERE = ({"lat": 0.0, "lon": 0.0, "alt": 0.0}, {"x": 0.0, "y": 0.0, "z": 0.0})
+"""What nobody configured is left out of our own schema: zeros would be taken for a place."""
 
 
 class MessageMaker:
@@ -163,8 +165,9 @@ def _abouts(sources: Sequence[str], content: Content) -> list[About]:
 def _members(about: About) -> bytes:
     """Who sends, as members of a message of the schema ``events``."""
     documents = about.documents
+    sensor = {key: value for key, value in (documents["sensor"] or {}).items() if value not in _NOWHERE}
     known = {
-        "sensor": documents["sensor"], "place": documents["place"], "analytics_module": documents["analyticsModule"]
+        "sensor": sensor, "place": documents["place"], "analytics_module": documents["analyticsModule"]
     }  # fmt: skip
     return encode({key: document for key, document in known.items() if document is not None})[1:-1]
 

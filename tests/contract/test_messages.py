@@ -294,6 +294,7 @@ def test_events_schema_tells_everything() -> None:
 
 def test_every_message_fits_the_schema() -> None:
     for message in messages(Content(), van(), ScriptedFrame(), van(time_utc_ns=0)):
+        assert message["sensor"] == {"id": "door", "type": "Camera", "description": ""}
         assert list(validator().iter_errors(message)) == []
 
 
