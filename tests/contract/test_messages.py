@@ -19,6 +19,8 @@ from referencing import Registry, Resource
 from elements.messages.config import MessageConfig, MessageConfigError, Sensor, load_message_config
 from elements.messages.strict_json import encode
 from elements.metadata.edit import attach_json, classify
+from elements.metadata.placement import Placement
+from elements.metadata.writer import write_detections
 from pipelines.operators.content import Content
 from pipelines.scripted import ScriptedFrame, batch_of, objects_of, use_portable_api
 
@@ -341,3 +343,36 @@ def test_sections_that_are_not_enabled_are_left_out(tmp_path: Path) -> None:
     file = tmp_path / "msgconv.txt"
     file.write_text("[sensor0]\nenable=0\nid=1\n[sensor1]\nid=2\n")
     assert load_message_config(file).sensors == {1: Sensor("2")}
+
+
+# --- both kinds of metadata -------------------------------------------------------------------------------------------
+
+
+def test_deepstreams_metadata_makes_the_same_messages() -> None:
+    """The real libnvds_meta, behind a double of NVIDIA's pyservicemaker; padded into a mux of 640x640."""
+    from tests.contract.nvds_double.native import SKIP
+    from tests.contract.test_event_objects import BOX, MUX, SOURCE, DeepStream, Portable
+
+    if SKIP:
+        pytest.skip(SKIP)
+    use_portable_api()
+    from pipelines.operators.message import MessageMaker
+
+    told: dict[str, list[Any]] = {"full": [], "minimal": [], "events": []}
+    for runtime in (Portable(), DeepStream()):
+        batch = runtime.handle()
+        for frame in batch.frame_items:
+            detections = objects_of(BOX, scores=np.array([0.83], np.float32), class_ids=np.array([1]))
+            placement = Placement.of(SOURCE, MUX, padding=True)
+            write_detections(batch, frame, detections, placement, ["car", "bus"], 1, runtime.osd)
+            make_and_colour(frame)
+            for schema, found in told.items():
+                maker = MessageMaker("message", "p", ["door"], Content(schema, config=CONFIG), True)  # type: ignore[arg-type]
+                (payload,) = maker.payloads(frame)
+                document = json.loads(payload, parse_constant=refuse)
+                found.append(document["object"] if schema == "full" else document["objects"])
+    for portable, deepstream in told.values():
+        assert portable == deepstream
+    assert told["minimal"][0] == ["|100.3|40.6|221.7|140.2|bus|#|acme|white|0.83"]
+    assert told["full"][0]["id"] is None
+    assert told["full"][0]["bus"] == {"confidence": 0.83, "make": "acme", "color": "white"}

@@ -11,6 +11,7 @@ from pipelines.definition import (
     EventsOutput,
     FileOutput,
     InferStage,
+    MessageStage,
     Mux,
     NodeStage,
     Reconnect,
@@ -407,3 +408,20 @@ def test_a_mapping_is_taken_as_it_is(tmp_path: Path) -> None:
     assert definition.pipeline == "true"
     assert [s.location for s in definition.sources] == [str(tmp_path / "${HOME}/$$.mp4"), str(tmp_path / "b.mp4")]
     assert definition.mux == Mux(width=640, height=480, padding=False)
+
+
+@pytest.mark.parametrize(("text", "size"), [("500M", 500_000_000), ("1.5G", 1_500_000_000), ("2000k", 2_000_000)])
+def test_outbox_and_file_are_beside_the_definition(tmp_path: Path, text: str, size: int) -> None:
+    stage = f"{{message: {{broker: file, connection: out.jsonl, outbox: {{max_size: {text}}}}}}}"
+    (message,) = load(tmp_path, f"stages: [{stage}]").stages
+    assert isinstance(message, MessageStage)
+    assert message.outbox.max_size == size
+    assert message.outbox_file("entrance") == tmp_path / "outbox/entrance-message.db"
+    assert message.broker_connection().path == str(tmp_path / "out.jsonl")
+
+
+def test_what_a_message_stage_hides(tmp_path: Path) -> None:
+    text = 'stages: [{message: {broker: amqp, connection: "h;5672;u;${P}", topic: t, password: "${P}"}}]'
+    definition = load(tmp_path, text, P="hunter2")
+    assert "hunter2" not in repr(definition)
+    assert definition.stages[0].broker_connection().secret == "hunter2"  # type: ignore[union-attr]
