@@ -40,6 +40,8 @@ ROOTS: dict[str, dict[str, str]] = {
         "frame_meta": "FrameMetadata",
         "item": "ObjectMetadata",
     },
+    "elements/prompting/batch.py": {"self._api": "module", "meta": "FrameMetadata", "item": "ObjectMetadata"},
+    "elements/prompting/pyprompt.py": {},
     "elements/pyinfer.py": {"self._api": "module"},
     "pipelines/assemble.py": {"runtime.api": "module", "pipeline": "Pipeline"},
     "pipelines/operators/analyze.py": {"batch_meta": "BatchMetadata", "frame": "FrameMetadata"},

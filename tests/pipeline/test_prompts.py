@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import yaml
 from pipelines.definition import definition_from_mapping
 from pipelines.plan import make_plan, open_runner
 from tests.clips import drifting, make_clip
-from tests.gstorch_cli import count_frames, events, gstorch
+from tests.gstorch_cli import count_frames, events, gstorch, gstorch_interrupted
 from tests.onnx_models import NAMES, finder, save
 from tests.vlm_server import Says, VlmServer, colour_of
 
@@ -164,6 +165,22 @@ def test_video_goes_on_while_the_endpoint_never_answers(tmp_path, clips, detecto
     assert {name: len(events(out, name)) for name in FRAMES} == FRAMES
     assert {name: count_frames(tmp_path / f"{name}.mp4") for name in FRAMES} == FRAMES
     assert counts(runner) == (4, 0, 0, 4, 0)
+
+
+def test_a_signal_ends_the_run_while_the_endpoint_never_answers(tmp_path, clips, detector):
+    out, file = tmp_path / "e.jsonl", tmp_path / "d.yaml"
+    with VlmServer(Says(slow=120)) as server:
+        declared = definition([], out, detector, prompt_of(server, finish="1s", timeout="2m"))
+        declared["sources"] = [{"uri": str(clips["a"]), "loop": True}]
+        file.write_text(yaml.safe_dump(declared))
+        arguments = ["run", file, "--json"]
+        done, _ = gstorch_interrupted(arguments, signal.SIGTERM, lambda: bool(server.asked))
+    assert done.code == 0, done.stderr
+    assert "not drained" not in done.stderr
+    assert done.summary["interrupted"]
+    assert done.summary["frames"] == len(events(out))
+    counted = done.summary["prompts"]["colour"]
+    assert counted["asked"] == counted["dropped"] >= 2
 
 
 def test_no_budget_no_answer_and_all_frames(tmp_path, clips, detector):
