@@ -11,8 +11,6 @@ import numpy as np
 
 from elements.frames import BatchFrame
 from elements.inference.crops import CropFrame, crop_region
-from elements.inference.frame import Image
-from elements.inference.own_frame import OwnFrame
 from elements.metadata.edit import attach_json, classify, find_editor, find_jsons
 from elements.metadata.frame_events import add_events, events_of
 from elements.metadata.rotated import bounds
@@ -20,7 +18,7 @@ from elements.metadata.writer import UNTRACKED_OBJECT_ID
 from elements.prompting.answers import Answer, AnswerBook, Question
 from elements.prompting.asker import Asker
 from elements.prompting.options import PromptOptions, filled
-from elements.prompting.pictures import Picture, encoded
+from elements.prompting.pictures import Picture, encoded, pixels_of
 from elements.prompting.watch import Due, Seen, Watch
 
 ANSWERS = "answers"
@@ -100,7 +98,7 @@ class BatchPrompts:
     def _look(self, frame: BatchFrame, time_s: float, one: Seen | None) -> Picture | None:
         """A picture of an object with a margin around it, or of the whole frame."""
         if one is None:
-            return encoded(_pixels(frame), self._options.max_side, time_s)
+            return encoded(pixels_of(frame), self._options.max_side, time_s)
         if not all(map(math.isfinite, one.box)):
             return None
         x1, y1, x2, y2 = one.box
@@ -111,14 +109,7 @@ class BatchPrompts:
         region = crop_region((x1 - dx, y1 - dy, x2 + dx, y2 + dy), frame.width, frame.height)
         if min(region[2] - region[0], region[3] - region[1]) < _SMALLEST:
             return None
-        return encoded(_pixels(CropFrame(frame, region)), self._options.max_side, time_s, cut)
-
-
-def _pixels(frame: Any) -> Image:
-    """(height, width, 3) uint8 RGB in host memory; of a crop on a GPU nothing but the crop is copied."""
-    if getattr(getattr(frame, "frame", frame), "in_gpu_memory", False):
-        import torch  # noqa: F401  frames of DeepStream give their tensor only where torch is in use
-    return OwnFrame(frame, {}).array
+        return encoded(pixels_of(CropFrame(frame, region)), self._options.max_side, time_s, cut)
 
 
 def _seen(frame_meta: Any, frame: BatchFrame) -> list[Seen]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 
 from elements.inference.frame import Image
+from elements.inference.own_frame import OwnFrame
 
 LOOKS = 4
 """So often at most each part of the time is looked at."""
@@ -31,6 +33,13 @@ class Picture:
     size: tuple[int, int]
     time_s: float
     score: float
+
+
+def pixels_of(frame: Any) -> Image:
+    """The picture of a frame or crop in host memory, (height, width, 3) uint8 RGB; of a crop nothing else is copied."""
+    if getattr(getattr(frame, "frame", frame), "in_gpu_memory", False):
+        import torch  # noqa: F401  frames of DeepStream give their tensor only where torch is in use
+    return OwnFrame(frame, {}).array
 
 
 def encoded(rgb: Image, max_side: int, time_s: float, cut: bool = False) -> Picture:

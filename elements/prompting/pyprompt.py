@@ -139,6 +139,8 @@ class PyPrompt(PropertyTable, GstBase.BaseTransform):
 
     def _tell(self, counts: Counts, left: int) -> None:
         self.values.update({name: getattr(counts, name.replace("-", "_")) for name in COUNTERS})
+        if not counts.asked:
+            log.info("%s: nothing was asked: the trigger never held", self.get_name())
         if left:
             log.warning("%s: %d answers came after the last frame of their source", self.get_name(), left)
         if counts.failed or counts.dropped:
@@ -167,10 +169,7 @@ class PyPrompt(PropertyTable, GstBase.BaseTransform):
 
     @guarded(False)
     def do_sink_event(self, event: Gst.Event) -> bool:
-        if event.type == Gst.EventType.FLUSH_START:
-            if self._asker is not None:
-                self._asker.abandon()
-        elif event.type == Gst.EventType.FLUSH_STOP:
+        if event.type == Gst.EventType.FLUSH_STOP:
             self._drop_kept()
         elif self._kept:
             if event.type == Gst.EventType.EOS and self._asker is not None:

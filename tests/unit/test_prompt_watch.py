@@ -6,8 +6,9 @@ import cv2
 import numpy as np
 import pytest
 
+from elements.inference.crops import CropFrame
 from elements.prompting.options import PromptError, filled
-from elements.prompting.pictures import Album, encoded
+from elements.prompting.pictures import Album, encoded, pixels_of
 from elements.prompting.watch import Seen, Watch
 from tests.prompts import a_picture, options
 
@@ -158,6 +159,16 @@ def test_pictures_are_jpeg_of_the_right_colour_and_size():
     assert (found.shape, picture.size, picture.time_s) == ((50, 200, 3), (200, 50), 1.5)
     assert abs(found.reshape(-1, 3).mean(0) - (200, 30, 90)).max() < 3
     assert encoded(rgb, 400, 0).size == (400, 100)
+
+
+def test_of_a_tensor_only_the_crop_is_copied():
+    pytest.importorskip("torch")
+    from tests.torch_models import TensorFrame  # its pixels must not go through the host
+
+    rgb = np.arange(48 * 64 * 3, dtype=np.uint32).astype(np.uint8).reshape(48, 64, 3)
+    found = pixels_of(CropFrame(TensorFrame(rgb), (10, 4, 40, 30)))
+    assert found.base is None or found.base.nbytes == 26 * 30 * 3
+    np.testing.assert_array_equal(found, rgb[4:30, 10:40])
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
