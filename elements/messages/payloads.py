@@ -13,7 +13,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from elements.messages.config import AnalyticsModule, MessageConfig, Place, Sensor, Triple
@@ -65,7 +65,7 @@ def full_payloads(frame: Mapping[str, Any], about: About, frame_id: int) -> Iter
     for index, item in enumerate(frame["objects"]):
         message, event = uuid_text(frame_id, 2 * index).encode(), uuid_text(frame_id, 2 * index + 1).encode()
         yield b'{"messageid":"%b",%b,"object":%b,"event":{"id":"%b","type":""},"videoPath":""}' % (
-            message, same, encode(_object(item)), event,
+            message, same, _object(item), event,
         )  # fmt: skip
 
 
@@ -97,34 +97,40 @@ def uuid_text(frame_id: int, index: int) -> str:
 # --- full -------------------------------------------------------------------------------------------------------------
 
 
-def _object(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The object; fixed members win over a label of the same name."""
-    track_id, attributes = item["track_id"], item.get("attributes", {})
-    labels = {name: attribute["label"] for name, attribute in attributes.items()}
-    left, top, right, bottom = item["bbox"]
-    document: dict[str, Any] = {
-        "id": None if track_id is None else str(track_id),
-        "speed": 0.0,
-        "direction": 0.0,
-        "orientation": 0.0,
-    }
-    document.setdefault(item["label"], {**labels, "confidence": item["confidence"]})
-    document |= {
-        "bbox": {
-            "topleftx": _whole(left),
-            "toplefty": _whole(top),
-            "bottomrightx": _whole(right),
-            "bottomrighty": _whole(bottom),
-        },
-        "location": {},
-        "coordinate": {},
-    }
-    return document
+def _object(item: Mapping[str, Any]) -> bytes:
+    """The object as JSON, put together here: a general encoder takes three times as long."""
+    track_id = item["track_id"]
+    left, top, right, bottom = map(_whole, item["bbox"])
+    return (
+        b'{"id":%b,"speed":0.0,"direction":0.0,"orientation":0.0,%b"bbox":{"topleftx":%b,"toplefty":%b,'
+        b'"bottomrightx":%b,"bottomrighty":%b},"location":{},"coordinate":{}}'
+    ) % (
+        b"null" if track_id is None else b'"%d"' % track_id,
+        _label_member(item["label"], item["confidence"], item.get("attributes", {})),
+        left,
+        top,
+        right,
+        bottom,
+    )
 
 
-def _whole(value: float | None) -> int | None:
+def _label_member(label: str, confidence: float | None, attributes: Mapping[str, Any]) -> bytes:
+    """The member that is named by the label; empty where another one has that name already."""
+    if label in _MEMBERS:
+        return b""
+    known = b"null" if confidence is None or not math.isfinite(confidence) else repr(float(confidence)).encode()
+    others = {name: found["label"] for name, found in attributes.items() if name != "confidence"}
+    labels = b"," + encode(others)[1:-1] if others else b""
+    return b'%b:{"confidence":%b%b},' % (_encoded(label), known, labels)
+
+
+_MEMBERS = frozenset(("id", "speed", "direction", "orientation", "bbox", "location", "coordinate"))
+_encoded = lru_cache(maxsize=1024)(encode)
+
+
+def _whole(value: float | None) -> bytes:
     """Cut towards zero, as DeepStream does."""
-    return None if value is None or not math.isfinite(value) else int(value)
+    return b"null" if value is None or not math.isfinite(value) else b"%d" % value
 
 
 def _sensor(sensor: Sensor) -> dict[str, Any]:

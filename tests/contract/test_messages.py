@@ -213,6 +213,15 @@ def test_a_label_named_like_a_member_does_not_take_its_place() -> None:
     assert full["object"]["bbox"]["topleftx"] == 11
 
 
+def test_a_classifier_named_confidence_does_not_take_its_place() -> None:
+    def edit(meta: Any) -> None:
+        for item in meta.object_items:
+            classify(item, "confidence", "high")
+
+    (full,) = messages(Content("full"), van(), edit=edit)
+    assert full["object"]["van"] == {"confidence": 0.83}
+
+
 def test_strict_json() -> None:
     value = {"a": np.float32(0.5), "b": np.arange(3), "c": [math.inf, np.float64("nan")], 4: (np.int64(2**40), None)}
     assert json.loads(encode(value), parse_constant=refuse) == {
