@@ -28,13 +28,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Says:
-    """One scripted reply. ``slow``: seconds before it; ``hang_up``: the connection is closed without one."""
+    """One scripted reply.
+
+    ``slow``: seconds before it; ``trickle``: seconds between its bytes; ``hang_up``: the connection is closed without.
+    """
 
     text: str | Callable[[Asked], str] = "a thing"
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
     slow: float = 0.0
+    trickle: float = 0.0
     hang_up: bool = False
     tokens: int | None = 120
     finish_reason: str = "stop"
@@ -98,7 +102,9 @@ class VlmServer:
             for name, value in {"Content-Length": str(len(data)), **says.headers}.items():
                 request.send_header(name, value)
             request.end_headers()
-            request.wfile.write(data)
+            for piece in [data[n : n + 1] for n in range(len(data))] if says.trickle else [data]:
+                request.wfile.write(piece)
+                self._let_go.wait(says.trickle)
         except OSError:
             request.close_connection = True  # whoever asked has gone
 

@@ -30,7 +30,7 @@ class Question:
         frame_number: of the frame in which it became due.
         time_s: of that frame, seconds of stream time.
         text: of the prompt, filled in.
-        pictures: what is shown.
+        pictures: what is shown; empty once it is done with, since answers are kept for long.
         attempts: how often it was sent.
         over_budget: it had to wait for the budget.
     """
@@ -49,7 +49,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for a question; ``data`` is the JSON, if it was asked for."""
+    """What came back for a question of so many pictures; ``data`` is the JSON, if it was asked for."""
 
     question: Question
     text: str
@@ -57,6 +57,7 @@ class Answer:
     model: str
     latency_s: float
     tokens: int
+    pictures: int = 1
     truncated: bool = False
 
     def as_json(self) -> dict[str, Any]:
@@ -69,7 +70,7 @@ class Answer:
             "tokens": self.tokens or None,
             "frame": self.question.frame_number,
             "time_s": round(self.question.time_s, 3),
-            "pictures": len(self.question.pictures),
+            "pictures": self.pictures,
         }
         if self.data is None:
             del found["data"]

@@ -176,8 +176,8 @@ class Asker:
         except Exception as error:  # a thread that dies would take its share of the requests with it
             log.exception("%s", self._name)
             return RequestError(type(error).__name__, f"{type(error).__name__}: {error}", passing=False)
-        seconds = time.monotonic() - started
-        return Answer(question, reply.text, data, reply.model, seconds, reply.tokens, reply.truncated)
+        seconds, shown = time.monotonic() - started, len(question.pictures)
+        return Answer(question, reply.text, data, reply.model, seconds, reply.tokens, shown, reply.truncated)
 
     # --- with the lock held -------------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Asker:
         self._budget.settle(spent, outcome.tokens)
         if isinstance(outcome, Answer):
             self.counts.answered += 1
-            self._results.append((question, outcome))
+            self._done(question, outcome)
             if self._options.tokens_per_minute and not outcome.tokens:
                 self._name_once("usage", "the endpoint does not tell what answers cost: no limit on tokens")
             return
@@ -214,7 +214,11 @@ class Asker:
 
     def _give_up(self, question: Question, counter: str) -> None:
         setattr(self.counts, counter, getattr(self.counts, counter) + 1)
-        self._results.append((question, None))
+        self._done(question, None)
+
+    def _done(self, question: Question, answer: Answer | None) -> None:
+        question.pictures = []
+        self._results.append((question, answer))
 
     def _name_once(self, kind: str, text: str) -> None:
         if kind not in self._named:

@@ -213,6 +213,32 @@ def test_stop_on_the_first_failure(make):
     assert failures == ["prompt: source 'door', track 3: HTTP 404: no such model"]
 
 
+def test_counts_add_up_whatever_the_endpoint_does(make):
+    chance = np.random.default_rng(0)
+    wrongs = [
+        RequestError("HTTP 429", "HTTP 429", retry_after=0.001),
+        RequestError("HTTP 500", "HTTP 500", retry_after=0.0),
+        RequestError("HTTP 400", "HTTP 400", passing=False, retry_after=0.0),
+    ]
+    script = [wrongs[n] if n < 3 else "" if n == 3 else "red" for n in chance.integers(0, 8, 2000)]
+    client, results = Scripted(*script), []
+    client.open.clear()
+    asker = make(client, retries=1, queue=20, concurrent=8)
+    for n in range(400):
+        if n == 100:  # more than there is room for
+            client.open.set()
+        asker.give(question(n))
+        results += asker.results()
+    assert asker.finish(20)
+    results += asker.results()
+    assert sorted(q.track_id for q, _ in results) == list(range(400))
+    assert not any(q.pictures for q, _ in results)  # answers are kept, pictures are not
+    asked, answered, failed, dropped, _ = counts(asker)
+    assert asked == answered + failed + dropped == 400
+    assert sum(answer is not None for _, answer in results) == answered
+    assert min(answered, failed, dropped) > 0
+
+
 @pytest.mark.parametrize("overflow, kept", [("drop-oldest", [0, 3, 4]), ("drop-newest", [0, 1, 2])])
 def test_questions_for_which_there_is_no_room(make, caplog, overflow, kept):
     client = Scripted("red")
@@ -307,6 +333,11 @@ def test_an_endpoint_that_never_answers_or_is_not_there():
     with pytest.raises(RequestError) as error:
         ChatClient(options(endpoint="http://127.0.0.1:9/v1")).ask("Who?", [])
     assert (error.value.kind, error.value.passing) == ("no connection", True)
+
+
+def test_the_time_out_is_for_the_whole_answer():
+    with pytest.raises(RequestError, match=r"no whole answer within 0.3 s"):
+        ask(Says(trickle=0.05), timeout=0.3)
 
 
 def test_a_key_that_the_endpoint_repeats_is_not_shown():
