@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import email.utils
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ MOST_BYTES = 1 << 20
 """A longer answer is none."""
 _PASSING = (408, 409, 425, 429)  # and 5xx: another attempt may succeed
 _OF_THE_REQUEST = (400, 413, 415, 422)  # another request may succeed
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")  # as OpenAI checks the name of a schema
 _SHOWN = 200  # characters of what the endpoint says
 
 
@@ -109,7 +111,8 @@ class ChatClient:
         if options.max_tokens:
             body["max_tokens"] = options.max_tokens
         if options.answer_schema is not None:
-            schema = {"name": options.attribute or "answer", "schema": options.answer_schema}
+            name = _NOT_IN_A_NAME.sub("_", options.attribute or "answer")[:64]
+            schema = {"name": name, "schema": options.answer_schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif options.answer == "json":
             body["response_format"] = {"type": "json_object"}

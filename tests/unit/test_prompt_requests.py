@@ -298,10 +298,10 @@ def test_a_question_as_the_endpoint_gets_it():
     assert {k: asked.body[k] for k in ("model", "max_tokens", "temperature")} == {
         "model": "m", "max_tokens": 50, "temperature": 0,
     }  # fmt: skip
-    _, asked = ask(Says("{}"), answer="json", answer_schema={"type": "object"}, attribute="coat")
+    _, asked = ask(Says("{}"), answer="json", answer_schema={"type": "object"}, attribute="new coat")
     assert asked.body["response_format"] == {
         "type": "json_schema",
-        "json_schema": {"name": "coat", "schema": {"type": "object"}},
+        "json_schema": {"name": "new_coat", "schema": {"type": "object"}},
     }
     assert "Authorization" not in asked.headers
     assert "max_tokens" not in asked.body
