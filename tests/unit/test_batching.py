@@ -160,4 +160,3 @@ def test_what_an_ended_source_lacks_is_wanted_of_the_others() -> None:
     deliver(b, {1: 1})
     assert b.ready(0)
     assert b.wanting() == []
-

@@ -1,0 +1,10 @@
+"""Read by GStreamer's Python loader: offers the stand-in for nvmsgconv."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from elements.portable.loader import offer
+
+offer(globals(), "nvmsgconv")
