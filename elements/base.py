@@ -31,6 +31,7 @@ _gobject.g_object_ref.argtypes = [ctypes.c_void_p]
 _gobject.g_object_ref.restype = ctypes.c_void_p
 _gobject.g_object_force_floating.argtypes = [ctypes.c_void_p]
 _gobject.g_object_force_floating.restype = None
+_gobject.g_object_unref.argtypes, _gobject.g_object_unref.restype = [ctypes.c_void_p], None
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,6 +91,16 @@ def keep_floating(element: Gst.Element) -> None:
     address = hash(element)
     _gobject.g_object_ref(address)
     _gobject.g_object_force_floating(address)
+
+
+def requested(pad: Gst.Pad) -> Gst.Pad:
+    """A pad that ``do_request_new_pad`` has added and returns, less a reference.
+
+    PyGObject adds one for the caller, as that vfunc's result is declared to be his (transfer full), and then GStreamer
+    itself adds the caller's. Without this the pad would never be freed.
+    """
+    _gobject.g_object_unref(hash(pad))
+    return pad
 
 
 # --- properties -------------------------------------------------------------------------------------------------------

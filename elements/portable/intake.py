@@ -33,14 +33,8 @@ class Intake:
     """
 
     def __init__(self, length: int) -> None:
-        self._sink = Gst.ElementFactory.make("appsink")
-        for name, value in (("max-buffers", length), ("sync", False), ("async", False), ("enable-last-sample", False)):
-            self._sink.set_property(name, value)
-        self._sink.set_property("qos", False)
-        self.pad: Gst.Pad = self._sink.get_static_pad("sink")
-        self.caps: Gst.Caps | None = None
-        self.caps_changed = False
-        self._caps_address = 0
+        self._length = length
+        self.renew()
 
     def open(self) -> None:
         """Accept frames."""
@@ -49,6 +43,21 @@ class Intake:
     def close(self) -> None:
         """Refuse frames, drop what waits, and let go who waits on either side."""
         self._sink.set_state(Gst.State.NULL)
+
+    def renew(self) -> Gst.Pad:
+        """Let go of the last frame, too, once it is closed and nobody pushes any more. The new pad.
+
+        An appsink keeps the sample that was taken last as long as it lives, so another one takes its place.
+        """
+        self._sink = Gst.ElementFactory.make("appsink")
+        for name, value in (("max-buffers", self._length), ("sync", False), ("async", False), ("qos", False)):
+            self._sink.set_property(name, value)
+        self._sink.set_property("enable-last-sample", False)
+        self.pad: Gst.Pad = self._sink.get_static_pad("sink")
+        self.caps: Gst.Caps | None = None
+        self.caps_changed = False
+        self._caps_address = 0
+        return self.pad
 
     def take(self, wait: float = 0.0) -> Gst.Buffer | None:
         """The oldest frame; ``None`` if none comes within ``wait`` seconds."""

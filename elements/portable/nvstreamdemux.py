@@ -14,6 +14,7 @@ from elements.base import (
     guarded,
     keep_floating,
     pad_template,
+    requested,
 )
 from elements.portable.carrier import detached_batch, push_batch
 from elements.portable.meta import BatchMeta, FrameMeta
@@ -76,7 +77,7 @@ class NvStreamDemux(Gst.Element):
         self._streams[int(match[1])] = _Stream(pad)
         pad.set_active(True)
         self.add_pad(pad)
-        return pad
+        return requested(pad)
 
     def do_release_pad(self, pad: Gst.Pad) -> None:
         if "_streams" in self.__dict__:  # at dispose PyGObject may hand out a fresh wrapper

@@ -26,6 +26,7 @@ from elements.base import (
     keep_floating,
     pad_template,
     post_error,
+    requested,
 )
 from elements.portable.batching import QUEUE_LENGTH, Batcher
 from elements.portable.intake import Intake
@@ -145,7 +146,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
                 intake.open()
         pad.set_active(True)
         self.add_pad(pad)
-        return pad
+        return requested(pad)
 
     def do_release_pad(self, pad: Gst.Pad) -> None:
         if "_pads" in self.__dict__:  # at dispose PyGObject may hand out a fresh wrapper
@@ -153,7 +154,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
                 source = self._pads.pop(pad.get_name(), None)
                 if source:
                     source.ended = source.removed = True
-                if source and source.announced:
+                if source and (source.announced or not self._running):
                     self._batcher.inputs.remove(source)
                 self._changed.notify()
             if source:
@@ -357,7 +358,10 @@ class NvStreamMux(PropertyTable, Gst.Element):
             source.intake.close()
 
     def _stop(self) -> None:
-        """Wait for the output thread. The pads are inactive by now, so its push has returned or will."""
+        """Wait for the output thread and give every frame back: a decoder's pool is only freed as a whole.
+
+        The pads are inactive by now, so the thread's push has returned or will.
+        """
         self._release_threads()
         thread, self._thread = self._thread, None
         if thread:
@@ -365,6 +369,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
         with self._lock:
             for source in self._sources():
                 source.frames.clear()
+                source.pad.set_target(source.intake.renew())
 
 
 GObject.type_register(NvStreamMux)

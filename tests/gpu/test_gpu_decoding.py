@@ -59,7 +59,7 @@ def watch(pipeline: Gst.Pipeline, look: Callable[[Gst.Buffer], None] | None = No
     """
     numbers: dict[int, list[int]] = {}
 
-    def record(_pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+    def record(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
         buffer = info.get_buffer()
         batch = batch_of(buffer)
         for frame in batch.frames if batch else []:
@@ -68,7 +68,7 @@ def watch(pipeline: Gst.Pipeline, look: Callable[[Gst.Buffer], None] | None = No
             if look:
                 look(buffer)
         except BaseException:
-            post_error(pipeline, traceback.format_exc())
+            post_error(pad.get_parent_element(), traceback.format_exc())  # naming the pipeline would keep it for ever
         return Gst.PadProbeReturn.OK
 
     pipeline.get_by_name("out").get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, record)
