@@ -10,6 +10,7 @@ import gi
 
 from elements.base import post_error
 from elements.media_problems import decoder_missing, explain, file_problem, location, no_video
+from elements.portable import nvidia
 from elements.start_watch import StartWatch
 
 gi.require_version("Gst", "1.0")
@@ -74,7 +75,9 @@ def _look(name: str, uri: str, timeout: float) -> GstPbutils.DiscovererInfo:
     watches: list[StartWatch] = []
 
     def source_made(_discoverer: GstPbutils.Discoverer, source: Gst.Element) -> None:
-        watches.append(StartWatch(source.get_parent(), lambda: post_error(source, _SILENT, "", *_DEMUX)))
+        reader = source.get_parent()
+        reader.connect("autoplug-select", nvidia.select_any_other_decoder)
+        watches.append(StartWatch(reader, lambda: post_error(source, _SILENT, "", *_DEMUX)))
         watches[-1].start()
 
     discoverer = GstPbutils.Discoverer.new(int(max(_SHORTEST, timeout) * Gst.SECOND))

@@ -136,6 +136,21 @@ def select_decoder(
     return _SKIP
 
 
+def select_any_other_decoder(_inner: Gst.Element, _pad: Gst.Pad, caps: Gst.Caps, factory: Gst.ElementFactory) -> int:
+    """The same for looks into files: passes over NVIDIA's decoder wherever there is another one.
+
+    What it cannot decode would end the look, and opening it takes longer than decoding a frame.
+    """
+    return _SKIP if is_its_decoder(factory) and _has_another_decoder(caps) else _TRY
+
+
+def _has_another_decoder(caps: Gst.Caps) -> bool:
+    kinds = Gst.ELEMENT_FACTORY_TYPE_DECODER | Gst.ELEMENT_FACTORY_TYPE_MEDIA_VIDEO
+    decoders = Gst.ElementFactory.list_get_elements(kinds, Gst.Rank.MARGINAL)
+    fitting = Gst.ElementFactory.list_filter(decoders, caps, Gst.PadDirection.SINK, False)
+    return any(not is_its_decoder(decoder) for decoder in fitting)
+
+
 def _mark_colors(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
     """Where the caps say no colour space, have the frames marked that follow."""
     event = info.get_event()
