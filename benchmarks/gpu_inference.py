@@ -23,7 +23,7 @@ from elements.inference.config import ModelConfig
 from elements.inference.decoders import Sample, choose_decoder
 from elements.inference.frame import ArrayFrame
 from elements.inference.gpu.detect import COLUMNS, Detector
-from elements.inference.gpu.letterbox import fill_table, letterbox
+from elements.inference.gpu.letterbox import Pixels, fill_table, letterbox
 from elements.inference.gpu.letterbox_triton import letterbox_fused
 from elements.inference.gpu.nms_triton import suppress_fused
 from elements.inference.gpu.runners import GraphRunner
@@ -73,7 +73,7 @@ def letterbox_figures(batch: int = 16) -> Figures:
     frames = [GpuFrame(seed).tensor for seed in range(batch)]
     places = [place(SOURCE, SIZE, "center")] * batch
     table = torch.zeros((batch, 8), dtype=torch.int64)
-    fill_table(frames, places, table.numpy())
+    fill_table([Pixels.of(frame) for frame in frames], places, table.numpy())
     table = table.cuda()
     figures: Figures = {}
     for name, layout in (("planes", torch.contiguous_format), ("channels_last", torch.channels_last)):

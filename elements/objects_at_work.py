@@ -17,6 +17,7 @@ from elements.inference.cascade import CACHED_TASKS, Answer, Cascade, OperateOn,
 from elements.inference.frame import Frame
 from elements.inference.result import Result
 from elements.metadata.edit import find_editor
+from elements.metadata.placement import Placement
 from elements.metadata.stamp import stamp_model
 from elements.metadata.writer import UNTRACKED_OBJECT_ID, annotate, write_detections
 
@@ -87,10 +88,13 @@ class ObjectsAtWork:
         if not self._checked:  # not before the first batch, when that stage has its model
             check_classes(self._options.classes, self._names())
             self._checked = True
-        metas = {
-            meta.batch_id: _targets(meta, self._options.id) for meta in self._api.Buffer(buffer).batch_meta.frame_items
+        placements = {frame.batch_id: frame.placement for frame in frames}
+        targets = {
+            meta.batch_id: _targets(meta, self._options.id, placements[meta.batch_id])
+            for meta in self._api.Buffer(buffer).batch_meta.frame_items
+            if meta.batch_id in placements
         }
-        found = [(frame, _in_source(frame, metas.get(frame.batch_id, []))) for frame in frames]
+        found = [(frame, targets.get(frame.batch_id, [])) for frame in frames]
         resting = [place for place, frame in enumerate(frames) if frame.batch_id not in due]
         plan = self._cascade.plan(found, resting)
         known = {frame.batch_id: (frame, answers) for frame, answers in zip(frames, plan.known, strict=True)}
@@ -117,8 +121,9 @@ class ObjectsAtWork:
         self._cascade.forget(source_id)
 
     def _write_one(self, batch_meta: Any, frame_meta: Any, item: Any, frame: BatchFrame, answer: Answer) -> None:
-        assert answer.found is not None
-        said, found, names = self._said, answer.found, answer.names
+        said, names = self._said, answer.names
+        found = answer.found if said.task in CACHED_TASKS else answer.in_source()
+        assert found is not None
         if said.task in ANNOTATIONS:
             annotate(item, found, said.task, frame.placement, names, said.name, said.component_id)
         else:
@@ -141,26 +146,21 @@ def check_classes(wanted: Sequence[str | int], names: Sequence[str]) -> None:
             raise ElementError(f"operate-on: the stage that it works on has no class '{name}': {hint}")
 
 
-def _targets(frame_meta: Any, component_id: int) -> list[Target]:
-    """The objects of one stage, boxes in pixels of the metadata."""
-    found = []
+def _targets(frame_meta: Any, component_id: int, placement: Placement) -> list[Target]:
+    """The objects of one stage, boxes in pixels of the source."""
+    boxes: list[tuple[float, float, float, float]] = []
+    others: list[tuple[int, int, str, int | None, float]] = []  # what else there is of each
     for place, item in enumerate(frame_meta.object_items):
         if item.unique_component_id != component_id:
             continue
         rect = item.rect_params
-        box = (rect.left, rect.top, rect.left + rect.width, rect.top + rect.height)
-        track = None if item.object_id == UNTRACKED_OBJECT_ID else item.object_id
-        angle = math.radians(rect.rotation_angle)
-        found.append(Target(place, component_id, item.class_id, item.label, track, box, angle))
-    return found
-
-
-def _in_source(frame: BatchFrame, targets: Sequence[Target]) -> list[Target]:
-    """The same objects, boxes in pixels of the source."""
-    if not targets:
-        return []
-    boxes = frame.placement.to_source(np.array([target.box for target in targets], np.float32)).tolist()
+        left, top = rect.left, rect.top
+        boxes.append((left, top, left + rect.width, top + rect.height))
+        track = item.object_id
+        track = None if track == UNTRACKED_OBJECT_ID else track
+        others.append((place, item.class_id, item.label, track, math.radians(rect.rotation_angle)))
+    in_source = placement.to_source(np.array(boxes, np.float32).reshape(-1, 4)).tolist()
     return [
-        Target(t.index, t.component_id, t.class_id, t.label, t.track_id, tuple(box), t.angle)
-        for t, box in zip(targets, boxes, strict=True)
+        Target(place, component_id, class_id, label, track, tuple(box), angle)
+        for (place, class_id, label, track, angle), box in zip(others, in_source, strict=True)
     ]

@@ -9,7 +9,7 @@ from elements.inference.decoders import Sample, choose_decoder
 from elements.inference.finish import finish
 from elements.inference.frame import ArrayFrame
 from elements.inference.gpu.detect import Detector, Suppress
-from elements.inference.gpu.letterbox import fill_table, letterbox
+from elements.inference.gpu.letterbox import Pixels, fill_table, letterbox
 from elements.inference.letterbox import place
 from elements.inference.preprocess import InputSpec, Preprocess, Preprocessor
 from elements.inference.tasks import Task
@@ -68,7 +68,7 @@ def check_letterbox(
         from elements.inference.gpu.letterbox_triton import letterbox_fused
 
         table = torch.zeros((len(SOURCES), 8), dtype=torch.int64)
-        fill_table(tensors, placements, table.numpy())
+        fill_table([Pixels.of(tensor) for tensor in tensors], placements, table.numpy())
         letterbox_fused(table.to(device), len(SOURCES), planes, options)
     else:
         letterbox(tensors, placements, planes, options)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elements.metadata.detections import Detections
 
@@ -28,10 +30,10 @@ def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[list[Det
         raise TypeError(f"{who}() must return a list of one Detections per frame ({count}), not {_shape(found)}")
     for detections in found:
         _check_arrays(detections, who)
-    answer = [_finite(detections) for detections in found]
-    for detections in answer:
-        if (detections.class_ids < 0).any():
-            raise ValueError(f"{who}() returned class_ids below 0: {detections.class_ids.min()}")
+    answer = list(found) if _all_finite(found) else [_finite(detections) for detections in found]
+    lowest = _column(answer, "class_ids").min(initial=0)
+    if lowest < 0:
+        raise ValueError(f"{who}() returned class_ids below 0: {lowest}")
     return answer, sum(map(len, found)) - sum(map(len, answer))
 
 
@@ -52,9 +54,23 @@ def _check_arrays(detections: Detections, who: str) -> None:
             what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
             raise TypeError(f"{who}() returned {what} as {name}: an array of numbers is needed")
         shape = (rows, *expected)
-        if len(value.shape) != len(shape) or any(b not in (None, a) for a, b in zip(value.shape, shape, strict=True)):
+        if value.shape != shape and not _fits(value.shape, shape):
             wanted = ", ".join("n" if size is None else str(size) for size in shape)
             raise ValueError(f"{who}() returned {name} of shape {value.shape}: ({wanted}) is needed for {rows} objects")
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(wanted) and all(b in (None, a) for a, b in zip(shape, wanted, strict=True))
+
+
+def _column(found: Sequence[Detections], name: str) -> NDArray[Any]:
+    """What all have of one kind, flat: for one look at many small arrays."""
+    arrays = [value.reshape(-1) for detections in found if (value := getattr(detections, name)) is not None]
+    return np.concatenate(arrays) if arrays else np.empty(0)
+
+
+def _all_finite(found: Sequence[Detections]) -> bool:
+    return all(np.isfinite(_column(found, name)).all() for name in ("boxes", "scores", "angles"))
 
 
 def _finite(detections: Detections) -> Detections:

@@ -7,11 +7,11 @@ import math
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from elements.inference.crops import CropFrame, crop_region
+from elements.inference.crops import CropFrame, crop_regions, moved
 from elements.inference.errors import ModelError
 from elements.inference.frame import Frame, Region
 from elements.inference.result import Result
@@ -74,12 +74,11 @@ class OperateOn:
         return cls(**{**values, "classes": tuple(values.get("classes", ()))})
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """An object of a frame, as the stage finds it.
 
     Attributes:
-        index: its place among the frame's objects.
+        place: its place among the frame's objects.
         component_id: of the stage that found it.
         class_id: number of its class.
         label: name of its class.
@@ -88,7 +87,7 @@ class Target:
         angle: radians, clockwise on the screen, about the box's centre.
     """
 
-    index: int
+    place: int
     component_id: int
     class_id: int
     label: str
@@ -102,16 +101,23 @@ class Answer:
     """What the model says of one object. It holds no picture, since it may be kept for as long as a track lives.
 
     Attributes:
-        found: its answer, in pixels of the source; ``None`` while it is at work.
+        origin: top left corner of what the model saw, in pixels of the source.
+        found: its answer, in pixels of what it saw; ``None`` while it is at work.
         names: the model's class names by number.
         version: of the model.
         failed: it had none.
     """
 
+    origin: tuple[int, int]
     found: Detections | None = None
     names: Sequence[str] = ()
     version: str = ""
     failed: bool = False
+
+    def in_source(self) -> Detections:
+        """What was found, in pixels of the source."""
+        assert self.found is not None
+        return moved(self.found, self.origin)
 
 
 @dataclass(slots=True)
@@ -137,7 +143,7 @@ class Plan:
             answer.failed = result is None
             if result is not None:
                 answer.names, answer.version = result.names, result.version
-                answer.found = crop.to_frame(result.detections)
+                answer.found = result.detections
 
 
 @dataclass(slots=True)
@@ -207,42 +213,47 @@ class Cascade:
         self._times[source] = now
         known: list[tuple[int, Answer]] = []
         due: list[tuple[bool, float, Target, tuple[int, int, int, int]]] = []
-        for target in targets:
-            region = self._region(frame, target)
-            if region is None:
-                continue
+        for target, region in self._ours(frame, targets):
             entry = self._entry(source, target, now)
             if entry is not None:
-                known.append((target.index, entry.answer))
+                known.append((target.place, entry.answer))
             if looks and (entry is None or self._is_stale(entry, source, now)):
                 area = (region[2] - region[0]) * (region[3] - region[1])
                 due.append((entry is not None, -area, target, region))
         due.sort(key=lambda item: item[:2])
         answers = dict(known)
         for _has_answer, _area, target, region in due[: self._room(source, now, len(due))]:
-            answer = Answer()
+            answer = Answer(region[:2])
             plan.crops.append(CropFrame(frame, region))
             plan.asked.append(answer)
-            answers[target.index] = answer
+            answers[target.place] = answer
             self._keep(source, target, answer, now)
         self._drop_gone(source, now)
         return list(answers.items())
 
-    def _region(self, frame: Frame, target: Target) -> tuple[int, int, int, int] | None:
-        """What the model is shown of an object: the upright rectangle around it; ``None`` if it is none of ours."""
-        options = self.options
-        if target.component_id != options.id:
-            return None
-        if options.classes and target.label not in options.classes and target.class_id not in options.classes:
-            return None
-        x1, y1, x2, y2 = target.box
-        if not all(map(math.isfinite, target.box)) or min(x2 - x1, y2 - y1) < options.min_size:
-            return None
-        box = target.box
-        if target.angle:
-            box = tuple(bounds(np.array([box], np.float32), np.array([target.angle], np.float32))[0].tolist())
-        region = crop_region(box, frame.width, frame.height)
-        return region if min(region[2] - region[0], region[3] - region[1]) >= SMALLEST else None
+    def _ours(self, frame: Frame, targets: Sequence[Target]) -> list[tuple[Target, tuple[int, int, int, int]]]:
+        """The objects that count, and what the model is shown of each: the upright rectangle around it."""
+        options, wanted = self.options, self.options.classes
+        ours = [
+            t
+            for t in targets
+            if t.component_id == options.id and (not wanted or t.label in wanted or t.class_id in wanted)
+        ]
+        boxes = np.array([target.box for target in ours], np.float64).reshape(-1, 4)
+        angles = np.array([target.angle for target in ours], np.float64)
+        finite = np.isfinite(boxes).all(axis=1) & np.isfinite(angles)
+        boxes = np.where(finite[:, None], boxes, 0)
+        large = finite & ((boxes[:, 2:] - boxes[:, :2]).min(axis=1) >= options.min_size)
+        if angles.any():
+            turned = finite & (angles != 0)
+            boxes[turned] = bounds(boxes[turned].astype(np.float32), angles[turned].astype(np.float32))
+        regions = crop_regions(boxes, frame.width, frame.height)
+        large &= (regions[:, 2:] - regions[:, :2]).min(axis=1) >= SMALLEST
+        return [
+            (target, tuple(region))
+            for target, region, counts in zip(ours, regions.tolist(), large.tolist(), strict=True)
+            if counts
+        ]
 
     def _entry(self, source: int, target: Target, now: float) -> _Entry | None:
         """What is kept of the object's track, if it is worth repeating."""

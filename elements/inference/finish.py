@@ -37,7 +37,8 @@ def finish(
     """
     if keep:
         found = found[np.isin(found.class_ids, list(keep))]
-    found = found[_kept(found, decoder, iou)]
+    if not decoder.whole_picture:
+        found = found[_kept(found, decoder, iou)]
     return to_source(found, outputs, decoder, size, placement)
 
 
@@ -48,7 +49,7 @@ def to_source(
     width, height = placement.source_width, placement.source_height
     extras = found.extras
     if decoder.whole_picture:
-        boxes = np.full((len(found.scores), 4), (0, 0, width, height), np.float32)
+        boxes = np.array([(0, 0, width, height)] * len(found.scores), np.float32)
         return Detections(boxes, found.scores, found.class_ids, embeddings=extras)
     detections = Detections(placement.to_source(found.boxes), found.scores, found.class_ids)
     if extras is not None and decoder.task == "obb":

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gstorch.inference")
 
+RUN_PIXELS = 128 * 128 * 5  # of frames that share a run on the CPU; what a larger one works on leaves the core's cache
 PARTS_PER_THREAD = 4  # of many runs, so that a thread that is done early takes another part
 
 
@@ -168,14 +169,14 @@ class DetectionModel:
             results = self._collect_runs(self._device, runs, work.pending)
         else:  # a single run stays on the caller's thread: handing it over would gain nothing
             results = map(self._execute, runs) if len(runs) == 1 else self._execute_in_parallel(self._pool, runs)
-        detections = [Detections() for _ in range(work.frames)]
+        by_place: dict[int, Detections] = {}
         invalid = 0
         for run, found in zip(runs, results, strict=True):
             for place, (one, broken) in zip(run.places, found, strict=True):
-                detections[place] = one
+                by_place[place] = one
                 invalid += broken
         self._count(work.frames, invalid)
-        return detections
+        return [by_place[place] for place in range(work.frames)]
 
     def close(self) -> None:
         """Stop the threads and drop the network."""
@@ -203,8 +204,8 @@ class DetectionModel:
     def _plan(self, frames: Sequence[Frame], network: LoadedModel) -> list[_Run]:
         """Group frames by input size and split the groups into runs.
 
-        A fixed batch decides itself. Where any batch goes, ONNX Runtime runs frames one by one on the CPU (see
-        `engines.onnx`).
+        A fixed batch decides itself. Where any batch goes, engines on the CPU run frames one by one (see
+        `engines.onnx`), and only small inputs, as objects' are, together.
         """
         spec = network.engine.spec
         together = network.engine.on_gpu or isinstance(network.engine, DeviceEngine)
@@ -215,13 +216,19 @@ class DetectionModel:
                 source = (frame.width, frame.height)
                 size = smallest_input(source, size, network.stride, network.preprocess.letterbox)
             groups.setdefault(size, []).append(place)
-        free_batch = (self.config.batch_size or len(frames)) if together else 1
-        batch = spec.batch or min(free_batch, spec.max_batch or free_batch)
-        return [
-            _Run([frames[p] for p in places[i : i + batch]], places[i : i + batch], size)
-            for size, places in groups.items()
-            for i in range(0, len(places), batch)
-        ]
+        runs = []
+        for size, places in groups.items():
+            free = (self.config.batch_size or len(frames)) if together else self._together_on_cpu(len(places), size)
+            batch = spec.batch or min(free, spec.max_batch or free)
+            parts = [places[i : i + batch] for i in range(0, len(places), batch)]
+            runs += [_Run([frames[place] for place in part], part, size) for part in parts]
+        return runs
+
+    def _together_on_cpu(self, frames: int, size: Size) -> int:
+        """How many of ``frames`` of an input of ``size`` share a run, so that all threads have the same number."""
+        most = max(1, RUN_PIXELS // (size[0] * size[1]))
+        runs = -(-frames // most)
+        return -(-frames // (-(-runs // self._threads) * self._threads)) or 1
 
     def _execute_in_parallel(
         self, pool: ThreadPoolExecutor, runs: Sequence[_Run]
@@ -243,11 +250,12 @@ class DetectionModel:
                 placements.append(self._preprocessor.fill(frame, slot, run.size))
             given = network.engine.run(tensor)
             outputs = [given[place].astype(np.float32, copy=False) for place in network.outputs]
+            outputs = [output[: len(placements)] for output in outputs]
+            decoded = network.decoder.decode_batch(outputs, run.size, self.confidence)
+            own = zip(*outputs, strict=True)
             results = []
-            for row, (frame, placement) in enumerate(zip(run.frames, placements, strict=True)):  # noqa: B007 (named in the error)
-                own = [output[row] for output in outputs]
-                found = network.decoder.decode(own, run.size, self.confidence)
-                detections = finish(found, own, network.decoder, run.size, placement, self.iou, network.keep)
+            for frame, found, arrays, placement in zip(run.frames, decoded, own, placements, strict=True):  # noqa: B007 (named in the error)
+                detections = finish(found, arrays, network.decoder, run.size, placement, self.iou, network.keep)
                 results.append((detections, found.invalid))
             return results
         except Exception as error:

@@ -53,10 +53,11 @@ class Detections:
         self.boxes = np.asarray(self.boxes, np.float32).reshape(-1, 4)
         self.scores = np.asarray(self.scores, np.float32)
         self.class_ids = np.asarray(self.class_ids, np.int64)
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if value is not None and len(value) != len(self.boxes):
-                raise ValueError(f"Detections.{f.name} has {len(value)} rows, boxes has {len(self.boxes)}")
+        rows = len(self.boxes)
+        for name in _FIELDS:
+            value = getattr(self, name)
+            if value is not None and len(value) != rows:
+                raise ValueError(f"Detections.{name} has {len(value)} rows, boxes has {rows}")
         if self.masks is not None:
             self.masks = _cut(self.masks, self.boxes, self.angles)
 
@@ -67,13 +68,13 @@ class Detections:
         """Rows picked by a slice, a boolean mask or an index array."""
         rows = np.arange(len(self))[index]
         picked = {}
-        for f in fields(self):
-            value = getattr(self, f.name)
+        for name in _FIELDS:
+            value = getattr(self, name)
             if isinstance(value, list):
                 value = [value[i] for i in rows]
             elif value is not None:
                 value = value[rows]
-            picked[f.name] = value
+            picked[name] = value
         return Detections(**picked)
 
     @classmethod
@@ -118,6 +119,9 @@ class Detections:
                 part = mask[: y2 - y1, : x2 - x1]
                 frame[y1 : y1 + part.shape[0], x1 : x1 + part.shape[1]] = part
         return full
+
+
+_FIELDS = tuple(f.name for f in fields(Detections))
 
 
 def mask_windows(boxes: ArrayLike, angles: ArrayLike | None = None, width: int = _FAR, height: int = _FAR) -> IntArray:

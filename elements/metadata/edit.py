@@ -73,8 +73,13 @@ def attach_json(target: Any, name: str, data: Any) -> None:
         TypeError: if ``data`` cannot be serialised.
         EditError: see the module.
     """
+    attach_json_text(target, name, json.dumps(data))
+
+
+def attach_json_text(target: Any, name: str, text: str) -> None:
+    """`attach_json` of what is JSON already."""
     editor = editor_of(target)
-    editor.attach_text(target, _json_type(editor, name), json.dumps(data))
+    editor.attach_text(target, _json_type(editor, name), text)
 
 
 def read_json(target: Any, name: str) -> Any:

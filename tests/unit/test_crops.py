@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from elements.inference.crops import CropFrame, crop_region, scaled_region
+from elements.inference.crops import CropFrame, crop_regions, moved, scaled_region
 from elements.inference.frame import ArrayFrame
 from elements.metadata.detections import Detections
 
@@ -29,15 +29,14 @@ def test_a_crop_shows_its_part_and_knows_its_frame() -> None:
 
 
 def test_answers_are_moved_to_the_frame() -> None:
-    crop = CropFrame(ArrayFrame(gradient()), (10, 20, 30, 28))
     found = Detections(
         np.array([[1, 2, 5, 6]]), np.ones(1), np.zeros(1),
         masks=[np.ones((4, 4), bool)], keypoints=np.array([[[2, 3, 0.5]]], np.float32),
     )  # fmt: skip
-    moved = crop.to_frame(found)
-    assert moved.boxes.tolist() == [[11, 22, 15, 26]]
-    assert moved.keypoints.tolist() == [[[12, 23, 0.5]]]
-    assert moved.masks[0].shape == (4, 4)
+    in_frame = moved(found, (10, 20))
+    assert in_frame.boxes.tolist() == [[11, 22, 15, 26]]
+    assert in_frame.keypoints.tolist() == [[[12, 23, 0.5]]]
+    assert in_frame.masks[0].shape == (4, 4)
     assert found.boxes.tolist() == [[1, 2, 5, 6]]
 
 
@@ -47,11 +46,11 @@ def test_answers_are_moved_to_the_frame() -> None:
         ((1.2, 2.7, 9.1, 9.9), (1, 2, 10, 10)),
         ((-5, -5, 3, 3), (0, 0, 3, 3)),
         ((60, 40, 90, 90), (60, 40, 64, 48)),
-        ((70, 10, 90, 20), (70, 10, 70, 20)),
+        ((70, 10, 90, 20), (64, 10, 64, 20)),
     ],
 )
 def test_regions_are_whole_pixels_inside_the_picture(box, region) -> None:
-    assert crop_region(box, 64, 48) == region
+    assert crop_regions(np.array([box]), 64, 48).tolist() == [list(region)]
 
 
 def test_regions_scale_to_at_least_a_pixel() -> None:

@@ -154,6 +154,10 @@ class Decoder(ABC):
             found.invalid += broken
         return self.in_pixels(found, size)
 
+    def decode_batch(self, outputs: Arrays, size: Size, confidence: float) -> list[Candidates]:
+        """`decode` for each frame of whole outputs (batch first)."""
+        return [self.decode(own, size, confidence) for own in zip(*outputs, strict=True)]
+
     def in_pixels(self, found: Candidates, size: Size) -> Candidates:
         """``found`` in network pixels if it is 0 to 1, which is told here at the latest."""
         if self.normalized is None:

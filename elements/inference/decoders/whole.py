@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,9 +16,26 @@ from elements.inference.decoders.ssd import sums_to_one
 from elements.inference.letterbox import Size
 from elements.inference.preprocess import Preprocess
 from elements.inference.tasks import Task
-from elements.metadata.detections import FloatArray
+from elements.metadata.detections import BoolArray, FloatArray, IntArray
 
 NO_BOX = np.zeros((1, 4), np.float32)  # takes the frame's place later
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What is said of each of B pictures.
+
+    Attributes:
+        scores: (B,) float32.
+        class_ids: (B,) int64.
+        broken: (B,) bool: the output is no number, so there is no answer.
+        vectors: (B, D) float32, one long; ``None`` if it is about classes.
+    """
+
+    scores: FloatArray
+    class_ids: IntArray
+    broken: BoolArray
+    vectors: FloatArray | None = None
 
 
 class WholePicture(Decoder):
@@ -39,10 +58,32 @@ class WholePicture(Decoder):
     def boxes_of(self, outputs: Arrays) -> FloatArray:
         return NO_BOX
 
+    @abstractmethod
+    def answers(self, vectors: FloatArray) -> Answers:
+        """What (B, D) ``vectors`` say of B pictures."""
+
+    def select(self, outputs: Arrays, size: Size, confidence: float) -> Candidates:
+        return self.decode_batch([output[None] for output in outputs], size, confidence)[0]
+
     def decode(self, outputs: Arrays, size: Size, confidence: float) -> Candidates:
-        """See `Decoder.decode`; `select` sees to numbers that are none, and there are no boxes to look at."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.select(outputs, size, confidence)
+        """See `Decoder.decode`; `answers` sees to numbers that are none, and there are no boxes to look at."""
+        return self.select(outputs, size, confidence)
+
+    def decode_batch(self, outputs: Arrays, size: Size, confidence: float) -> list[Candidates]:
+        """See `Decoder.decode_batch`; at once, since objects of a frame come in large batches."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            said = self.answers(self.vectors(outputs[0]))
+        counts = (~said.broken & (said.scores >= confidence)).tolist()
+        return [
+            Candidates(
+                NO_BOX[:count],
+                said.scores[row : row + count],
+                said.class_ids[row : row + count],
+                int(broken),
+                None if said.vectors is None else said.vectors[row : row + count],
+            )
+            for row, (count, broken) in enumerate(zip(counts, said.broken.tolist(), strict=True))
+        ]
 
 
 class Classify(WholePicture):
@@ -69,17 +110,13 @@ class Classify(WholePicture):
     def scores_of(self, outputs: Arrays) -> FloatArray:
         return NO_BOX if self.are_logits else self.vectors(outputs[0])
 
-    def select(self, outputs: Arrays, size: Size, confidence: float) -> Candidates:
-        scores = outputs[0].reshape(-1)
-        if not np.isfinite(scores).all():
-            return _nothing(invalid=1)
+    def answers(self, vectors: FloatArray) -> Answers:
+        scores = vectors
         if self.are_logits:
-            scores = np.exp(scores - scores.max())
-            scores = scores / scores.sum()
-        best = int(scores.argmax())
-        if scores[best] < confidence:
-            return _nothing()
-        return Candidates(NO_BOX.copy(), np.array([scores[best]], np.float32), np.array([best], np.int64))
+            scores = np.exp(vectors - vectors.max(axis=1, keepdims=True))
+            scores = scores / scores.sum(axis=1, keepdims=True)
+        best = scores.argmax(axis=1)
+        return Answers(scores[np.arange(len(best)), best], best, np.logical_not(np.isfinite(vectors).all(axis=1)))
 
 
 class Embed(WholePicture):
@@ -100,19 +137,12 @@ class Embed(WholePicture):
     def scores_of(self, outputs: Arrays) -> FloatArray:
         return NO_BOX
 
-    def select(self, outputs: Arrays, size: Size, confidence: float) -> Candidates:
-        vector = outputs[0].reshape(1, -1)
-        length = np.linalg.norm(vector)
-        if not np.isfinite(length) or length == 0:
-            return _nothing(invalid=1)
-        return Candidates(
-            NO_BOX.copy(), np.ones(1, np.float32), np.zeros(1, np.int64), 0, (vector / length).astype(np.float32)
-        )
+    def answers(self, vectors: FloatArray) -> Answers:
+        count = len(vectors)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        broken = np.logical_not(np.isfinite(lengths[:, 0]) & (lengths[:, 0] != 0))
+        return Answers(np.ones(count, np.float32), np.zeros(count, np.int64), broken, vectors / lengths)
 
 
 def _are_softmax(vectors: FloatArray) -> bool:
     return are_probabilities(vectors) and sums_to_one(vectors)
-
-
-def _nothing(invalid: int = 0) -> Candidates:
-    return Candidates(np.empty((0, 4), np.float32), np.empty(0, np.float32), np.empty(0, np.int64), invalid)

@@ -151,12 +151,12 @@ class HostDetector:
     ) -> Found:
         """See `Detector.unpack`."""
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        parts = np.split(packed, ends[:-1], axis=1)
+        outputs = [part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)]
         found = []
-        for numbers, placement in zip(packed, placements, strict=True):
-            parts = np.split(numbers, ends[:-1])
-            outputs = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-            candidates = self.decoder.decode(outputs, size, thresholds[0])
-            detections = finish(candidates, outputs, self.decoder, size, placement, thresholds[1], self.keep)
+        decoded = self.decoder.decode_batch(outputs, size, thresholds[0])
+        for candidates, own, placement in zip(decoded, zip(*outputs, strict=True), placements, strict=True):
+            detections = finish(candidates, own, self.decoder, size, placement, thresholds[1], self.keep)
             found.append((detections, candidates.invalid))
         return found
 

@@ -13,11 +13,12 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from elements.inference.crops import CropFrame
 from elements.inference.engines.base import DeviceEngine
 from elements.inference.errors import FrameError
 from elements.inference.frame import Frame
 from elements.inference.gpu.detect import Detector, HostDetector
-from elements.inference.gpu.letterbox import TABLE_COLUMNS, check_picture, fill_table, has_triton, letterbox
+from elements.inference.gpu.letterbox import TABLE_COLUMNS, Pixels, check_picture, fill_table, has_triton, letterbox
 from elements.inference.gpu.nms import suppress
 from elements.inference.gpu.runners import CaptureError, GraphRunner, Post, Runner
 from elements.inference.letterbox import Size, place
@@ -136,7 +137,7 @@ class DevicePath:
             self._set_thresholds(confidence, iou)
             options = self.network.preprocess
             placements = [place((frame.width, frame.height), size, options.letterbox) for frame in frames]
-            pictures = [self._picture(frame, at) for frame, at in zip(frames, placements, strict=True)]
+            pictures, pixels = self._pictures(frames, placements)
             if self._stream is not None and any(isinstance(picture, torch.Tensor) for picture in pictures):
                 self._stream.wait_stream(caller)  # who made the pictures may still be at it
             runner = self._runner(self._rounded(len(frames)), size)
@@ -144,7 +145,7 @@ class DevicePath:
             if self._fused:
                 from elements.inference.gpu.letterbox_triton import letterbox_fused
 
-                fill_table(pictures, placements, table[0].numpy())
+                fill_table(pixels, placements, table[0].numpy())
                 table[1].copy_(table[0], non_blocking=True)
                 letterbox_fused(table[1], len(frames), runner.planes, options)
             else:
@@ -181,20 +182,46 @@ class DevicePath:
         self._runners.clear()
         self._spare.clear()
 
-    def _picture(self, frame: Frame, at: Placement) -> Any:
-        """The frame's pixels on the device: where they lie, or scaled on the host and copied."""
-        try:
-            if self._fused and (complete := getattr(frame, "device_picture", None)) is not None:
-                check_picture(complete, self._engine.device)
-                return complete  # no tensor is made: for many frames that takes longer than the kernel
-            picture = getattr(frame, "tensor", None)
-            if picture is not None and picture.device.type == self._engine.device.type:
-                check_picture(picture, self._engine.device)
-                return cast(torch.Tensor, picture)
-            scaled = frame.resized(int(at.width), int(at.height))
-        except Exception as error:
-            raise FrameError(frame, f"{type(error).__name__}: {error}") from error
-        return torch.from_numpy(np.ascontiguousarray(scaled)).to(self._engine.device)
+    def _pictures(self, frames: Sequence[Frame], placements: Sequence[Placement]) -> tuple[list[Any], list[Pixels]]:
+        """The frames' pictures on the device: where they lie, or scaled on the host and copied.
+
+        Where kernels are fused, also where the pixels of each lie; the parts of a frame then share its picture.
+        """
+        pictures: list[Any] = []
+        pixels: list[Pixels] = []
+        whole: dict[int, Pixels | None] = {}  # by id of frames that parts were cut from; None: not on the device
+        for frame, at in zip(frames, placements, strict=True):
+            try:
+                if self._fused and isinstance(frame, CropFrame):
+                    if id(frame.frame) not in whole:
+                        picture = self._picture(frame.frame)
+                        pictures.append(picture)
+                        whole[id(frame.frame)] = None if picture is None else Pixels.of(picture)
+                    around = whole[id(frame.frame)]
+                    if around is not None:
+                        pixels.append(around.part(*frame.region_of((around.width, around.height))))
+                        continue
+                picture = self._picture(frame)
+                if picture is None:
+                    scaled = np.ascontiguousarray(frame.resized(int(at.width), int(at.height)))
+                    picture = torch.from_numpy(scaled).to(self._engine.device)
+            except Exception as error:
+                raise FrameError(frame, f"{type(error).__name__}: {error}") from error
+            pictures.append(picture)
+            if self._fused:
+                pixels.append(Pixels.of(picture))
+        return pictures, pixels
+
+    def _picture(self, frame: Frame) -> Any:
+        """The frame's picture if it lies on the device, checked; ``None`` if it does not."""
+        if self._fused and (complete := getattr(frame, "device_picture", None)) is not None:
+            check_picture(complete, self._engine.device)
+            return complete  # no tensor is made: for many frames that takes longer than the kernel
+        picture = getattr(frame, "tensor", None)
+        if picture is None or picture.device.type != self._engine.device.type:
+            return None
+        check_picture(picture, self._engine.device)
+        return picture
 
     def _rounded(self, frames: int) -> int:
         """The batch that ``frames`` frames run in: as few different ones as graphs are worth keeping."""
