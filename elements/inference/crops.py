@@ -91,8 +91,12 @@ def crop_regions(boxes: NDArray[np.floating], width: int, height: int) -> IntArr
     return regions
 
 
-def scaled_region(region: Region, size: tuple[int, int], picture: tuple[int, int]) -> tuple[int, int, int, int]:
-    """A region of a frame of ``size`` (width, height) in a picture of it that has another size, at least one pixel."""
+def scaled_region(
+    region: tuple[int, int, int, int], size: tuple[int, int], picture: tuple[int, int]
+) -> tuple[int, int, int, int]:
+    """A region of a frame of ``size`` (width, height) in a picture of it of ``picture``'s size, at least one pixel."""
+    if picture == size:
+        return region
     sx, sy = picture[0] / size[0], picture[1] / size[1]
     x1, y1 = min(round(region[0] * sx), picture[0] - 1), min(round(region[1] * sy), picture[1] - 1)
     return x1, y1, max(x1 + 1, round(region[2] * sx)), max(y1 + 1, round(region[3] * sy))

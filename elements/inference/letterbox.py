@@ -31,7 +31,7 @@ def place(source: Size, network: Size, mode: LetterboxMode) -> Placement:
         return Placement(*source, 0, 0, *network)
     if mode == "crop":
         scale = max(network[0] / source[0], network[1] / source[1])
-        width, height = (max(full, int(size * scale)) for size, full in zip(source, network, strict=True))
+        width, height = max(network[0], int(source[0] * scale)), max(network[1], int(source[1] * scale))
         return Placement(*source, -((width - network[0]) // 2), -((height - network[1]) // 2), width, height)
     width, height = _fitted(source, network)
     if mode == "top-left":

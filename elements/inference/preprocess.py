@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elements.inference.frame import Frame, Image, Region
-from elements.inference.letterbox import LetterboxMode, Size, place
+from elements.inference.letterbox import PADDED, LetterboxMode, Size, place
 from elements.metadata.placement import Placement
 
 Tensor = NDArray[Any]
@@ -79,6 +79,11 @@ class Preprocessor:
     spec: InputSpec
     options: Preprocess
     _local: threading.local = field(default_factory=threading.local)
+    _affine: tuple[Tensor, Tensor] = field(init=False)
+
+    def __post_init__(self) -> None:
+        gains, offsets = self.options.affine()
+        self._affine = np.array(gains, np.float32), np.array(offsets, np.float32)
 
     def tensor(self, batch: int, size: Size) -> Tensor:
         """This thread's input tensor for ``batch`` frames of ``size``; its old content is undefined."""
@@ -108,12 +113,13 @@ class Preprocessor:
         canvases: dict[Size, tuple[Image, Placement]] = self._local.__dict__.setdefault("canvases", {})
         canvas, last = canvases.get(size) or (np.empty((size[1], size[0], 3), np.uint8), None)
         if last is None or _area(last) != _area(placement):
-            canvas[:] = self.options.pad
+            if self.options.letterbox in PADDED:
+                canvas[:] = self.options.pad
             canvases[size] = (canvas, placement)
         return canvas
 
     def _convert(self, canvas: Image, slot: Tensor) -> None:
-        gains, offsets = (np.array(values, np.float32) for values in self.options.affine())
+        gains, offsets = self._affine
         bgr = self.options.color == "bgr"
         if self.spec.channels_last:
             self._write(canvas[:, :, ::-1] if bgr else canvas, slot, gains, offsets)
