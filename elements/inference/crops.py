@@ -74,6 +74,12 @@ def moved(found: Detections, origin: tuple[int, int]) -> Detections:
     return replace(found, boxes=boxes, keypoints=keypoints, masks=masks)
 
 
+def crop_region(box: Region, width: int, height: int) -> tuple[int, int, int, int]:
+    """`crop_regions` of one box."""
+    x1, y1, x2, y2 = crop_regions(np.array([box]), width, height)[0].tolist()
+    return x1, y1, x2, y2
+
+
 def crop_regions(boxes: NDArray[np.floating], width: int, height: int) -> IntArray:
     """Boxes widened to whole pixels and cut at the edges of a picture.
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from elements.inference.crops import CropFrame, crop_regions, moved, scaled_region
+from elements.inference.crops import CropFrame, crop_region, crop_regions, moved, scaled_region
 from elements.inference.frame import ArrayFrame
 from elements.metadata.detections import Detections
 
@@ -50,7 +50,8 @@ def test_answers_are_moved_to_the_frame() -> None:
     ],
 )
 def test_regions_are_whole_pixels_inside_the_picture(box, region) -> None:
-    assert crop_regions(np.array([box]), 64, 48).tolist() == [list(region)]
+    assert crop_region(box, 64, 48) == region
+    assert crop_regions(np.array([box, box]), 64, 48).tolist() == [list(region)] * 2
 
 
 def test_regions_scale_to_at_least_a_pixel() -> None:

@@ -3,12 +3,15 @@
 Triton's kernels take part where its interpreter is on: TRITON_INTERPRET=1 pytest tests/unit/test_device_parts.py.
 """
 
+import ctypes
 import os
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from elements.inference.gpu.letterbox import Pixels  # noqa: E402
 from elements.inference.gpu.nms import suppress  # noqa: E402
 from tests.device_checks import LETTERBOXES, TASKS, check_detect, check_letterbox  # noqa: E402
 from tests.torch_models import LAYOUTS  # noqa: E402
@@ -60,3 +63,15 @@ def test_suppression_follows_chains(fused):
     counts = torch.tensor([7, 4])
     kept = suppression(fused)(boxes, classes, counts, torch.tensor(0.3))
     assert kept.int().tolist() == [[1, 0, 1, 0, 1, 0, 1], [1, 1, 1, 1, 0, 0, 0]]
+
+
+def test_the_pixels_of_a_part_lie_in_the_picture():
+    """Red is the column, green the row; rows have padding."""
+    rows, columns = torch.meshgrid(torch.arange(12), torch.arange(20), indexing="ij")
+    picture = torch.zeros((12, 24, 3), dtype=torch.uint8)[:, :20]
+    picture[..., 0], picture[..., 1] = columns, rows
+    part = Pixels.of(picture).part(5, 3, 9, 10)
+    assert (part.width, part.height, part.pitch) == (4, 7, 72)
+    first = np.ctypeslib.as_array((ctypes.c_uint8 * 3).from_address(part.address))
+    last = np.ctypeslib.as_array((ctypes.c_uint8 * 3).from_address(part.address + 6 * part.pitch + 3 * 3))
+    assert (first.tolist(), last.tolist()) == ([5, 3, 0], [8, 9, 0])

@@ -125,6 +125,33 @@ def test_embedding_is_one_long(tmp_path):
     assert model.stats.nan == 1
 
 
+@pytest.mark.parametrize(
+    ("task", "side", "shared"), [("classify", 64, True), ("embed", 64, True), ("classify", 256, False)]
+)
+def test_small_pictures_share_runs_and_get_the_same_answers(tmp_path, monkeypatch, task, side, shared):
+    """41 pictures in runs of equal size for all threads, one of them without an answer; one by one gives the same."""
+    network = head(task, task, (side, side))
+    network.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    labels = NAMES if task == "classify" else None
+    model = DetectionModel(ModelConfig(save(network, tmp_path / "m.onnx"), task=task, labels=labels))
+    model.load()
+    frames = [ArrayFrame(picture(90, 60, {n % 3: (0, 0, 30 + n, 60)} if n else {})) for n in range(41)]
+    engine, sizes = model._network.engine, []
+    run = engine.run
+    monkeypatch.setattr(engine, "run", lambda tensor: sizes.append(len(tensor)) or run(tensor))
+    monkeypatch.setattr(model, "_threads", 2)
+    model.confidence = 0.5
+    together = model.infer(frames)
+    assert sorted(sizes, reverse=True) == ([11, 11, 11, 8] if shared else [1] * 41)
+    assert len(together[0]) == 0
+    for found, frame in zip(together, frames, strict=True):
+        (alone,) = model.infer([frame])
+        assert (found.class_ids.tolist(), found.boxes.tolist()) == (alone.class_ids.tolist(), alone.boxes.tolist())
+        np.testing.assert_allclose(found.scores, alone.scores, rtol=1e-5)
+        if task == "embed":
+            np.testing.assert_allclose(found.embeddings, alone.embeddings, atol=1e-6)
+
+
 @pytest.mark.parametrize(("layout", "task"), [("yolov8", "obb"), ("yolov8", "pose"), ("end2end", "pose")])
 def test_the_task_is_told_by_the_file(tmp_path, layout, task):
     metadata = {"task": task, "names": str(list(NAMES)), "stride": "32", "kpt_shape": f"[{POINTS}, 3]"}
