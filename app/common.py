@@ -74,7 +74,8 @@ def load_or_exit(path: Path, overrides: list[str] | None) -> Definition:
 
     find_own_code()
     try:
-        return load_definition(path, overrides or (), catalog=GStreamerCatalog())
+        with results_on_stdout():  # code of the user's is imported to check it, and may print
+            return load_definition(path, overrides or (), catalog=GStreamerCatalog())
     except DefinitionError as error:
         reject(error)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from app.common import Overrides, fail, reject, results_on_stdout, set_up_logging
+from app.common import Overrides, fail, find_own_code, reject, results_on_stdout, set_up_logging
 from pipelines.definition import DefinitionError, load_definition
 from pipelines.outcome import EXIT_COMPLETE, EXIT_FAILED
 
@@ -33,9 +32,10 @@ def replay(
     from pipelines.replay import replay as run_again
 
     set_up_logging(quiet, verbose)
-    sys.path.append(str(Path.cwd()))  # for operators of one's own
+    find_own_code()
     try:
-        definition = load_definition(file, set_ or (), check_files=False)
+        with results_on_stdout():  # code of the user's is imported to check it, and may print
+            definition = load_definition(file, set_ or (), check_files=False)
     except DefinitionError as error:
         reject(error)
     with results_on_stdout() as stdout:

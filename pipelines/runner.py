@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from elements.base import Gst
+from elements.base import ElementError, Gst, trace_of
 from elements.ending import end_pad
 from pipelines.assemble import Assembly
 from pipelines.builder import MUX, source_node
@@ -353,7 +353,9 @@ class Runner:
             try:
                 operator.close()
             except Exception as error:
-                self.outcome.error = self.outcome.error or f"{type(operator).__name__}: {error}"
+                text = str(error) if isinstance(error, ElementError) else f"{type(operator).__name__}: {error}"
+                if not self.outcome.error:
+                    self.outcome.error, self.outcome.trace = text, trace_of(error)
         if self.outcome.stuck:
             self.outcome.error = self.outcome.error or f"the pipeline did not stop within {limit:.0f} s"
 

@@ -102,9 +102,9 @@ def batch_of(frames: Sequence[ScriptedFrame], mux: tuple[int, int] | None = None
         placement = Placement.of(frame.size, mux or frame.size, padding)
         for row in range(len(frame.objects)):
             one = frame.objects[[row]]
-            names = [str(frame.labels[row])] * (int(one.class_ids[0]) + 1)
             component = frame.component_ids[row] if len(frame.component_ids) else 1
-            write_detections(batch, meta, one, placement, names, component, api.osd)
+            label = str(frame.labels[row])
+            write_detections(batch, meta, one, placement, (), component, api.osd, labels=[label])
         for name, data in frame.data.items():
             attach_json(meta, name, data)
         if frame.object_data:

@@ -38,6 +38,7 @@ def write_detections(
     osd: ModuleType,
     class_offset: int = 0,
     parent: Any = None,
+    labels: Sequence[str] | None = None,
 ) -> None:
     """Append one object per detection to a frame.
 
@@ -53,6 +54,7 @@ def write_detections(
         osd: the ``osd`` module of the same pyservicemaker.
         class_offset: added to the class numbers, so that those of several models stay apart.
         parent: ObjectMetadata of the same frame in which they were found.
+        labels: a class name per row, in place of ``names``.
     """
     if not len(detections):
         return
@@ -64,7 +66,8 @@ def write_detections(
     keypoints = _keypoints_in_mux(detections, placement)
     for row, (x1, y1, x2, y2) in enumerate(boxes):
         class_id, track = class_ids[row], tracks[row]
-        label = short_label(names[class_id] if class_id < len(names) else str(class_id))
+        name = labels[row] if labels else names[class_id] if class_id < len(names) else str(class_id)
+        label = short_label(name)
         object_meta = batch_meta.acquire_object_meta()
         object_meta.class_id = class_id + class_offset
         object_meta.confidence = scores[row]

@@ -17,6 +17,7 @@ from pipelines.definition.document import Document
 from pipelines.definition.infer_checks import check_infer_stages
 from pipelines.definition.message_checks import check_message_stages
 from pipelines.definition.outputs import SOURCE_FIELD, EventsOutput, FileOutput, Output, RecordOutput
+from pipelines.definition.own_code_checks import check_operators
 from pipelines.definition.problems import KeyPath
 from pipelines.definition.prompt_checks import check_prompt_stages
 from pipelines.definition.sections import one_key_tag
@@ -54,6 +55,7 @@ def check_parts(document: Document, parts: Parts, catalog: Catalog | None) -> No
     for index, stage in parts.stages.items():
         _check_stage(document, ("stages", index, stage.KEY), stage, catalog)
     check_infer_stages(document, parts.stages)
+    check_operators(document, parts.stages)
     check_analyze_stages(document, parts.sources, parts.stages)
     check_prompt_stages(document, parts.stages)
     check_message_stages(document, parts.sources, parts.stages, parts.outputs)

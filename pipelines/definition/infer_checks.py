@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from elements.inference.errors import ModelError
 from elements.inference.names import read_labels
 from elements.inference.own import is_network
-from elements.inference.params import checked_params, import_object
 from elements.inference.postprocess import GIVEN
 from pipelines.definition.document import Document
+from pipelines.definition.own_code_checks import check_params, imported
 from pipelines.definition.problems import KeyPath
 from pipelines.definition.stages import InferStage, Stage
 from pipelines.definition.validation import did_you_mean
@@ -94,47 +92,18 @@ def _check_merged(document: Document, path: KeyPath, stage: InferStage) -> None:
 
 def _check_own_code(document: Document, path: KeyPath, stage: InferStage) -> None:
     """Whether class, function and parameters fit, as far as they can be imported here. Else the start tells."""
-    own_class = None if isinstance(stage.model, Path) else _imported(document, (*path, "model"), stage.model, "class")
+    own_class = None if isinstance(stage.model, Path) else imported(document, (*path, "model"), stage.model, "class")
     function = None
     if stage.postprocess is not None:
-        function = _imported(document, (*path, "postprocess"), stage.postprocess, "function")
+        function = imported(document, (*path, "postprocess"), stage.postprocess, "function")
         if own_class is not None and not is_network(own_class):
             document.problem((*path, "postprocess"), "is for model files", "the class can do it in infer()")
             return
     params = stage.params.get_secret_value()
     if function is not None:
-        _check_params(document, (*path, "params"), function, params, _SUPPLIED_TO_FUNCTION, GIVEN)
+        check_params(document, (*path, "params"), function, params, _SUPPLIED_TO_FUNCTION, GIVEN)
     elif own_class is not None:
-        _check_params(document, (*path, "params"), own_class, params, _SUPPLIED)
+        check_params(document, (*path, "params"), own_class, params, _SUPPLIED)
     elif params and isinstance(stage.model, Path) and stage.postprocess is None:
         hint = "model: package.module:Class, or postprocess: package.module:function"
         document.problem((*path, "params"), "is for a class or function of your own", hint)
-
-
-def _imported(document: Document, path: KeyPath, name: str, what: str) -> Any:
-    """What ``package.module:name`` is; ``None`` if its module cannot be imported here, or lacks it."""
-    try:
-        importlib.import_module(name.partition(":")[0])
-    except (Exception, SystemExit):
-        return None
-    try:
-        return import_object(name, what)
-    except ModelError as error:
-        message, _, hint = str(error).partition(": ")
-        document.problem(path, message, hint)
-        return None
-
-
-def _check_params(
-    document: Document, path: KeyPath, target: Any, params: Mapping[str, Any], supplied: Sequence[str], skip: int = 0
-) -> None:
-    try:
-        _, problems = checked_params(target, params, supplied, skip)
-    except ModelError as error:
-        document.problem(path, str(error))
-        return
-    for problem in problems:
-        place = (*path, *problem.path)
-        unknown = problem.kind == "unknown"
-        shown = f"{document.shown(place)}: " if problem.kind == "wrong" else ""
-        document.problem(place, f"{shown}{problem.message}", problem.hint, of_key=unknown)

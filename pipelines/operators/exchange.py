@@ -23,6 +23,7 @@ from pipelines.operators.view import Changes, Drawing, FrameView
 ANALYTICS, KEYPOINTS, MODELS = "analytics", "keypoints", "models"
 FRAME_DATA = (ANALYTICS, EVENTS, MODELS)
 OBJECT_DATA = (ANALYTICS, KEYPOINTS)
+FARTHEST = 2**20  # pixels: beyond any picture, within any field
 DISPLAY_ELEMENTS = 16  # of each kind in one display meta (MAX_ELEMENTS_IN_DISPLAY_META)
 
 
@@ -88,7 +89,7 @@ def apply_changes(view: FrameView, batch_meta: Any, frame_meta: Any, placement: 
         attach_json(frame_meta, name, data)
     add_events(frame_meta, changes.events)
     for objects, labels in changes.added:
-        _add_objects(batch_meta, frame_meta, objects, labels, placement)
+        write_detections(batch_meta, frame_meta, objects, placement, (), 0, osd, labels=labels)
     if changes.drawings:
         draw(batch_meta, frame_meta, changes.drawings, placement)
 
@@ -162,21 +163,6 @@ def _change_objects(changes: Changes, count: int, frame_meta: Any) -> None:
             attach_json(item, name, value)
 
 
-def _add_objects(
-    batch_meta: Any, frame_meta: Any, objects: Detections, labels: Sequence[str], placement: Placement
-) -> None:
-    """Write each with its own label: class ids of an operator need not be those of a model."""
-    names = dict(zip(objects.class_ids.tolist(), labels, strict=True))
-    if all(names[class_id] == label for class_id, label in zip(objects.class_ids.tolist(), labels, strict=True)):
-        listed = [names.get(i, str(i)) for i in range(max(names, default=-1) + 1)]
-        write_detections(batch_meta, frame_meta, objects, placement, listed, 0, osd)
-        return
-    for row, label in enumerate(labels):
-        one = objects[[row]]
-        listed = [label] * (int(one.class_ids[0]) + 1)
-        write_detections(batch_meta, frame_meta, one, placement, listed, 0, osd)
-
-
 def _text(drawing: Drawing, placement: Placement) -> Any:
     ((x, y),) = _points(drawing, placement)
     text = osd.Text()
@@ -201,5 +187,5 @@ def _lines(drawing: Drawing, placement: Placement) -> Iterator[Any]:
 
 def _points(drawing: Drawing, placement: Placement) -> list[tuple[int, int]]:
     """Whole mux-frame pixels, none below 0: the fields are unsigned."""
-    points = placement.points_to_mux(np.array(drawing.points, np.float32))
-    return [(max(0, round(x)), max(0, round(y))) for x, y in points.tolist()]
+    points = placement.points_to_mux(np.array(drawing.points, np.float32)).clip(0, FARTHEST)
+    return [(round(x), round(y)) for x, y in points.tolist()]

@@ -29,6 +29,7 @@ from pyservicemaker import BatchMetadataOperator
 from elements.base import ElementError, trace_of
 from elements.inference.errors import ModelError
 from elements.inference.params import call_with_params, import_object
+from elements.metadata.placement import Placement
 from pipelines.operators.background import Background, Overflow
 from pipelines.operators.base import Operator, Report
 from pipelines.operators.exchange import add_events, apply_changes, placement_of, view_of
@@ -36,8 +37,10 @@ from pipelines.operators.view import Changes, FrameView
 
 log = logging.getLogger("gstorch.operators")
 
-# sys.exit() in an operator would end nothing but the streaming thread
-_ANY = (Exception, SystemExit)
+# sys.exit() in an operator would end nothing but the streaming thread; on DeepStream whatever leaves ends the process
+_ANY = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit)
+CLOSE_S = 2.0
+"""How long the end of a run waits for an operator's ``close``."""
 SLOW_S = 0.02
 SLOW_FRAMES = 20
 """An operator in the stream that needs `SLOW_S` seconds on `SLOW_FRAMES` frames is named, once."""
@@ -116,16 +119,25 @@ class UserOperator(Operator):
             placement = placement_of(frame_meta, self._padding, self._mux_size)
             view = view_of(frame_meta, self._sources[frame_meta.source_id], placement, self._reads)
             if self._worker is None:
-                if self._guarded(partial(self._call, view), _place(view)):
-                    apply_changes(view, batch_meta, frame_meta, placement)
+                self._guarded(partial(self._edit, view, batch_meta, frame_meta, placement), _place(view))
                 continue
             self._worker.give(view)
             with self._lock:
                 late = self._late_events.pop(view.source_id, [])
             add_events(frame_meta, late)
 
+    def _edit(self, view: FrameView, batch_meta: Any, frame_meta: Any, placement: Placement) -> Any:
+        answer = self._call(view)
+        if answer is None:
+            apply_changes(view, batch_meta, frame_meta, placement)
+        return answer
+
     def close(self) -> None:
-        """End the background thread and the operator. Events that no frame took along are counted as dropped."""
+        """End the background thread and the operator. Neither is waited for without end.
+
+        Raises:
+            ElementError: if the operator's own ``close`` fails.
+        """
         if self._worker is not None and not self._worker.finish():
             log.warning("operator '%s' is still busy at the end: what waits for it is dropped", self._name)
         left = sum(map(len, self._late_events.values()))
@@ -134,7 +146,26 @@ class UserOperator(Operator):
         if self._failures and self._on_error == "skip":
             log.warning("operator '%s' failed on %d of %d frames", self._name, self._failures, self._frames)
         if self._close is not None:
-            self._close()
+            self._close_within(CLOSE_S)
+
+    def _close_within(self, limit_s: float) -> None:
+        """Call the operator's own ``close``, on a thread that may be left behind."""
+        failures: list[BaseException] = []
+
+        def close() -> None:
+            try:
+                self._close()  # type: ignore[misc]  # it is there
+            except _ANY as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=close, name=f"{self._name}-close", daemon=True)
+        thread.start()
+        thread.join(limit_s)
+        if thread.is_alive():
+            log.warning("operator '%s': its close() is not done after %g s: left behind", self._name, limit_s)
+        for error in failures:
+            text = f"operator '{self._name}' failed in close(): {type(error).__name__}: {error}"
+            raise ElementError(text) from error
 
     def _work(self, view: FrameView) -> None:
         """One frame, on the background thread."""

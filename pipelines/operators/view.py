@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from elements.metadata.detections import Detections
 
+MOST_CLASSES = 2**31
+"""Class numbers are below this: DeepStream's field is an int."""
+
 Point = tuple[float, float]
 Colour = tuple[float, float, float, float]
 
@@ -117,21 +120,26 @@ class FrameView:
     def relabel(self, which: ArrayLike, label: str, class_id: int | None = None) -> None:
         """Give objects another class name, and another number if there is one."""
         for row in self._rows(which):
-            self.changes.labels[row] = (_text("label", label), None if class_id is None else int(class_id))
+            self.changes.labels[row] = (_text("label", label), None if class_id is None else _class_id(class_id))
 
     def set_attribute(self, which: ArrayLike, name: str, value: str, probability: float = 1.0) -> None:
         """Give objects an attribute, as a classifier does: ``set_attribute(0, "colour", "red", 0.9)``."""
         for row in self._rows(which):
-            self.changes.attributes.append((row, _text("name", name), _text("value", value), float(probability)))
+            given = (row, _text("name", name), _text("value", value), _number("probability", probability))
+            self.changes.attributes.append(given)
 
     def attach(self, name: str, data: Any) -> None:
-        """Attach data to the frame, in place of what it has under this name: anything that JSON can say."""
-        self.changes.frame_data[_text("name", name)] = _plain(data)
+        """Attach data to the frame, in place of what it has under this name: anything that JSON can say.
+
+        Raises:
+            ValueError: if the name is one under which the program itself keeps data of another form.
+        """
+        self.changes.frame_data[_name(name, data)] = _plain(data)
 
     def attach_to(self, which: ArrayLike, name: str, data: Any) -> None:
-        """Attach data to objects."""
-        plain = _plain(data)
-        self.changes.object_data += [(row, _text("name", name), plain) for row in self._rows(which)]
+        """Attach data to objects, as `attach` does to the frame."""
+        name, plain = _name(name, data), _plain(data)
+        self.changes.object_data += [(row, name, plain) for row in self._rows(which)]
 
     def emit(self, event: str, **data: Any) -> None:
         """Tell the world: the event stands in the frame's line of the event file, and messages carry it.
@@ -144,15 +152,19 @@ class FrameView:
         """Add objects, with a class name each.
 
         Raises:
-            ValueError: if there is not one label per object.
+            ValueError: if there is not one label per object, or a box or class number cannot be written.
         """
         if len(objects) != len(labels):
             raise ValueError(f"{len(objects)} objects need as many labels, not {len(labels)}")
+        if not np.isfinite(objects.boxes).all() or not np.isfinite(objects.scores).all():
+            raise ValueError("boxes and scores of added objects are finite numbers")
+        for class_id in objects.class_ids.tolist():
+            _class_id(class_id)
         self.changes.added.append((objects, tuple(_text("label", label) for label in labels)))
 
     def draw_text(self, text: str, x: float, y: float, colour: Colour = WHITE, size: int = 14) -> None:
         """Write a text whose top left corner is at (x, y); ``size`` in points."""
-        drawing = Drawing(((float(x), float(y)),), _colour(colour), _text("text", text), int(size))
+        drawing = Drawing((_point(x, y),), _colour(colour), _text("text", text), _thickness(size))
         self.changes.drawings.append(drawing)
 
     def draw_line(self, *points: Point, colour: Colour = WHITE, width: int = 2) -> None:
@@ -163,8 +175,8 @@ class FrameView:
         """
         if len(points) < 2:
             raise ValueError("a line needs two points at least")
-        corners = tuple((float(x), float(y)) for x, y in points)
-        self.changes.drawings.append(Drawing(corners, _colour(colour), size=int(width)))
+        corners = tuple(_point(x, y) for x, y in points)
+        self.changes.drawings.append(Drawing(corners, _colour(colour), size=_thickness(width)))
 
     def _rows(self, which: ArrayLike) -> list[int]:
         """Row numbers from a number, a list of numbers, or a boolean per object.
@@ -184,11 +196,58 @@ class FrameView:
 def _text(what: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError(f"{what} is a text that is not empty, not {value!r}")
-    return value
+    return _encodable(value)
+
+
+def _encodable(text: str) -> str:
+    """The text without the halves of UTF-16 pairs that Python tolerates and UTF-8 does not have: U+FFFD instead."""
+    try:
+        text.encode()
+        return text
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+_KEPT = {
+    "events": "emit() adds to them",
+    "models": "it has the versions of the models",
+    "keypoints": "add() takes objects with keypoints",
+    "embedding": "add() takes objects with embeddings",
+}
+
+
+def _name(name: Any, data: Any) -> str:
+    if name in _KEPT:
+        raise ValueError(f"'{name}' is a name of the program's own: {_KEPT[name]}; choose another one")
+    if name == "analytics" and not isinstance(data, Mapping):
+        raise ValueError("'analytics' is a mapping by stage: choose another name, or attach {…}")
+    return _text("name", name)
+
+
+def _class_id(value: Any) -> int:
+    if not 0 <= int(value) < MOST_CLASSES:
+        raise ValueError(f"a class number is from 0 to {MOST_CLASSES - 1}, not {value}")
+    return int(value)
+
+
+def _number(what: str, value: Any) -> float:
+    if not np.isfinite(float(value)):
+        raise ValueError(f"{what} is a finite number, not {value}")
+    return float(value)
+
+
+def _point(x: Any, y: Any) -> Point:
+    return _number("x", x), _number("y", y)
+
+
+def _thickness(value: Any) -> int:
+    if not 1 <= int(value) <= 1000:
+        raise ValueError(f"a width or size to draw with is from 1 to 1000, not {value}")
+    return int(value)
 
 
 def _colour(value: Sequence[float]) -> Colour:
-    red, green, blue, alpha = (float(part) for part in (*value, 1.0)[:4])
+    red, green, blue, alpha = (_number("a part of a colour", part) for part in (*value, 1.0)[:4])
     return red, green, blue, alpha
 
 
@@ -201,10 +260,12 @@ def _plain(data: Any) -> Any:
     if isinstance(data, np.ndarray | np.generic):
         data = data.tolist()
     if isinstance(data, Mapping):
-        return {str(key): _plain(value) for key, value in data.items()}
+        return {_encodable(str(key)): _plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple | set | frozenset):
         return [_plain(value) for value in data]
     if isinstance(data, float) and not np.isfinite(data):
         return None
+    if isinstance(data, str):
+        return _encodable(data)
     json.dumps(data)  # raises TypeError
     return data
