@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import cv2
 import numpy as np
 
 from pipelines.evaluation.annotations import UNTRACKED, Annotations, EvaluationError, Mask, Row, Sequence, read_text
 from pipelines.evaluation.events import mask_of
+from pipelines.evaluation.values import finite, parsed, text, whole
 
 _FINE = 8  # points per pixel, to each side, at which an outline is filled
+_FARTHEST = 1e6  # pixels; OpenCV counts in 32 bits
 _FRAME_KEYS = ("frame_id", "frame_index")  # 0-based, of COCO files for videos
 
+T = TypeVar("T")
 Place = tuple[str, int, tuple[int, int] | None]  # sequence, frame, size
 
 
@@ -31,16 +33,16 @@ def read_coco(path: Path) -> Annotations:
     Raises:
         EvaluationError: with file and line or entry, for what is no COCO file.
     """
-    text = read_text(path)
+    content = read_text(path)
     try:
-        data = json.loads(text)
+        data = parsed(content)
     except json.JSONDecodeError as error:
         raise EvaluationError(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from error
     if not isinstance(data, dict) or not isinstance(data.get("images"), list):
         raise EvaluationError(f"{path}: is no COCO file: it needs 'images', 'annotations' and 'categories'")
-    names = _Entries(path, data, "categories").each(lambda item: (item["id"], str(item["name"])))
-    videos = _Entries(path, data, "videos").each(lambda item: (item["id"], Path(str(item["name"])).stem))
-    places = _Entries(path, data, "images").each(lambda item: (item["id"], _place(item, videos)))
+    names = _Entries(path, data, "categories").by_id(lambda item: text(item["name"], "name"))
+    videos = _Entries(path, data, "videos").by_id(lambda item: Path(text(item["name"], "name")).stem)
+    places = _Entries(path, data, "images").by_id(lambda item: _place(item, videos))
     result = Annotations(str(path), names=tuple(names.values()))
     for place in places.values():
         sequence, frame, size = place
@@ -49,12 +51,11 @@ def read_coco(path: Path) -> Annotations:
             raise EvaluationError(f"{path}: two images are frame {frame} of '{sequence}'")
         frames[frame] = []
 
-    def add(item: dict[str, Any]) -> tuple[int, None]:
+    def add(item: dict[str, Any]) -> None:
         sequence, frame, size = places[item["image_id"]]
         result.sequences[sequence].frames[frame].append(_row(item, names, size))
-        return 0, None
 
-    _Entries(path, data, "annotations").each(add)
+    _Entries(path, data, "annotations").go_through(add)
     if not places:
         raise EvaluationError(f"{path}: has no images")
     return result
@@ -69,35 +70,48 @@ class _Entries:
         if not isinstance(self._items, list):
             raise EvaluationError(f"{path}: {key} is not a list")
 
-    def each(self, read: Any) -> dict[Any, Any]:
-        """What ``read`` makes of the entries: pairs of key and value, as a mapping."""
-        result = {}
+    def by_id(self, read: Callable[[Any], T]) -> dict[Any, T]:
+        """What ``read`` makes of each entry, by the entry's id. Two entries of one id are an error."""
+        result: dict[Any, T] = {}
+
+        def add(item: Any) -> None:
+            if item["id"] in result:
+                raise ValueError(f"id {item['id']} is there for the second time")
+            result[item["id"]] = read(item)
+
+        self.go_through(add)
+        return result
+
+    def go_through(self, read: Callable[[Any], None]) -> None:
+        """Call ``read`` with each entry.
+
+        Raises:
+            EvaluationError: naming the entry, for what it raises.
+        """
         for number, item in enumerate(self._items):
             try:
-                key, value = read(item)
+                read(item)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 reason = f"{error} is missing or not known" if isinstance(error, KeyError) else str(error)
                 raise EvaluationError(f"{self._path}: {self._key}[{number}]: {reason}") from error
-            result[key] = value
-        return result
 
 
 def _place(image: dict[str, Any], videos: Mapping[Any, str]) -> Place:
-    size = (int(image["width"]), int(image["height"])) if "width" in image and "height" in image else None
+    size = (whole(image["width"]), whole(image["height"])) if "width" in image and "height" in image else None
     frame = next((image[key] for key in _FRAME_KEYS if key in image), None)
     if "video_id" in image and frame is not None:
-        return videos[image["video_id"]], int(frame), size
-    return Path(str(image["file_name"])).stem, 0, size
+        return videos[image["video_id"]], whole(frame), size
+    return Path(text(image["file_name"], "file_name")).stem, 0, size
 
 
 def _row(item: dict[str, Any], names: Mapping[Any, str], size: tuple[int, int] | None) -> Row:
-    x, y, width, height, *angle = (float(value) for value in item["bbox"])
-    if len(angle) > 1 or not all(map(math.isfinite, (x, y, width, height))):
+    x, y, width, height, *angle = map(finite, item["bbox"])
+    if len(angle) > 1 or width < 0 or height < 0:
         raise ValueError(f"bbox {item['bbox']} is not [x, y, width, height]")
     return Row(
         names[item["category_id"]],
         (x, y, x + width, y + height),
-        track_id=int(item.get("track_id", item.get("instance_id", UNTRACKED))),
+        track_id=whole(item.get("track_id", item.get("instance_id", UNTRACKED))),
         angle=angle[0] if angle else 0.0,
         ignore=bool(item.get("iscrowd", 0)),
         mask=_mask(item["segmentation"], size) if item.get("segmentation") else None,
@@ -110,6 +124,8 @@ def _mask(segmentation: Any, size: tuple[int, int] | None) -> Mask:
     if size is None:
         raise ValueError("its image lacks width and height, which the outline of a mask needs")
     outlines = [np.array(points, np.float64).reshape(-1, 2) for points in segmentation]
+    if not all((np.abs(points) < _FARTHEST).all() for points in outlines):
+        raise ValueError("the outline of its mask has points that are not finite or far outside of any picture")
     return filled(outlines, size)
 
 

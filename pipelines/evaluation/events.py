@@ -10,6 +10,7 @@ import numpy as np
 
 from elements.metadata.rle import decode
 from pipelines.evaluation.annotations import UNTRACKED, Annotations, EvaluationError, Mask, Row, Sequence, read_text
+from pipelines.evaluation.values import finite, parsed, text, whole
 
 
 def read_events(path: Path) -> Annotations:
@@ -27,7 +28,7 @@ def read_events(path: Path) -> Annotations:
             continue
         where = f"{path}:{number}"
         try:
-            event = json.loads(line)
+            event = parsed(line)
         except json.JSONDecodeError as error:
             raise EvaluationError(f"{where}: not a line of JSON: {error.msg} (column {error.colno})") from error
         try:
@@ -42,25 +43,26 @@ def read_events(path: Path) -> Annotations:
 
 
 def _add(result: Annotations, event: dict[str, Any]) -> None:
-    size = int(event["width"]), int(event["height"])
-    sequence = result.sequences.setdefault(event["source"], Sequence(size=size))
+    size = whole(event["width"]), whole(event["height"])
+    source = text(event["source"], "source")
+    sequence = result.sequences.setdefault(source, Sequence(size=size))
     if sequence.size != size:
-        raise EvaluationError(f"source '{event['source']}' changes its size from {sequence.size} to {size}")
-    frame = int(event["frame"])
+        raise EvaluationError(f"source '{source}' changes its size from {sequence.size} to {size}")
+    frame = whole(event["frame"])
     if frame in sequence.frames:
-        raise EvaluationError(f"frame {frame} of source '{event['source']}' is there for the second time")
+        raise EvaluationError(f"frame {frame} of source '{source}' is there for the second time")
     sequence.frames[frame] = [_row(item) for item in event["objects"] if None not in item["bbox"]]
 
 
 def _row(item: dict[str, Any]) -> Row:
-    x1, y1, x2, y2 = (float(value) for value in item["bbox"])
+    x1, y1, x2, y2 = map(finite, item["bbox"])
     score, track = item.get("confidence", 1.0), item.get("track_id")
     return Row(
         str(item["label"]),
         (x1, y1, x2, y2),
-        0.0 if score is None else float(score),
-        UNTRACKED if track is None else int(track),
-        float(item.get("angle", 0.0)),
+        0.0 if score is None else finite(score),
+        UNTRACKED if track is None else whole(track),
+        finite(item.get("angle", 0.0)),
         bool(item.get("ignore", False)),
         mask_of(item["mask"]) if item.get("mask") else None,
     )

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 from pipelines.evaluation.annotations import Annotations, EvaluationError, Row, Sequence, read_text
+from pipelines.evaluation.values import whole
 
 CLASSES = (  # of MOT16, 17 and 20
     "pedestrian", "person on vehicle", "car", "bicycle", "motorbike", "non motorized vehicle", "static person",
@@ -73,10 +74,12 @@ def _row(line: str, names: tuple[str, ...]) -> tuple[int, Row]:
         raise ValueError(f"not a number: {str(error).partition(': ')[2]}") from error
     if frame < 1 or not all(map(math.isfinite, (frame, track, left, top, width, height))):
         raise ValueError("frames count from 1, and boxes are finite")
-    number = int(rest[1]) if len(columns) in _WITH_CLASS else 1
+    if width < 0 or height < 0:
+        raise ValueError(f"width {width:g} and height {height:g} are not from 0 on")
+    number = whole(rest[1]) if len(columns) in _WITH_CLASS else 1
     label = names[number - 1] if 0 < number <= len(names) else str(number)
     box = (left, top, left + width, top + height)
-    return int(frame) - 1, Row(label, box, track_id=int(track), ignore=bool(rest) and rest[0] == 0)
+    return whole(frame) - 1, Row(label, box, track_id=whole(track), ignore=bool(rest) and rest[0] == 0)
 
 
 def _described(path: Path) -> Sequence:
