@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from elements.base import Gst, post_warning
@@ -148,9 +148,9 @@ class LiveChanges:
         self._user_set.update(user_set)
         return answer
 
-    def refresh(self) -> None:
-        """Load models again whose files have new content."""
-        self._running.refresh()
+    def refresh(self, fresh: Collection[int] = ()) -> None:
+        """Load models again whose files have new content. See `Swapper.refresh`."""
+        self._running.refresh(fresh)
 
     def set_sources(self, sources: Mapping[int, SourceOptions]) -> dict[int, Answer]:
         """Change what sources have otherwise. See `Session.set_sources`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -153,10 +153,13 @@ class Control:
             return CommandResult(ResultState.REFUSED, str(error))
         return CommandResult(ResultState.APPLIED if swap is None else ResultState.ACCEPTED, swap=swap)
 
-    def refresh(self) -> None:
-        """Load models again whose files have new content."""
-        for live in self._stages().values():
-            live.refresh()
+    def refresh(self, asked: Iterable[Command] = ()) -> None:
+        """Load models again whose files have new content, less those that the commands ``asked`` just asked for."""
+        swaps = [command for command in asked if isinstance(command, SwapModel)]
+        for name, live in self._stages().items():
+            fresh = {swap.source for swap in swaps if swap.stage == name}
+            if None not in fresh:  # the models of sources are asked for with the stage's
+                live.refresh([self._sources.index(source) for source in fresh if source is not None])
 
     def _apply(self, command: Command) -> Answer | None:
         stages = self._stages()

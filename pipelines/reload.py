@@ -140,16 +140,18 @@ class Reloader:
             log.error("the definition is rejected, nothing is changed:\n%s", error)
             return
         commands = plan_reload(self._current, new).commands
+        done = []
         for command in commands:
             result = self._control.apply(command)
             if result.state is ResultState.REFUSED:
                 log.error("%s: refused: %s", command, result.reason)
             else:
+                done.append(command)
                 log.info("%s: %s", command, result.state)
         restart = plan_reload(self._started, new).restart
         for place in restart:
             log.warning("%s: changed, which needs a restart", place)
         if not commands and not restart:
             log.info("the definition has not changed")
-        self._control.refresh()
+        self._control.refresh(done)
         self._current = new

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -180,9 +180,9 @@ class Session:
                 self._swapper.request(self._config_for(options.model), source_id)
         return self._swapper.request(config)
 
-    def refresh(self) -> None:
-        """Load models again whose files have new content."""
-        self._swapper.refresh()
+    def refresh(self, fresh: Collection[int] = ()) -> None:
+        """Load models again whose files have new content. See `Swapper.refresh`."""
+        self._swapper.refresh(fresh)
 
     @property
     def sources(self) -> Mapping[int, SourceOptions]:

@@ -171,8 +171,8 @@ class FakeStage:
         self.calls.append(("model", options))
         return "answer"
 
-    def refresh(self):
-        self.calls.append("refresh")
+    def refresh(self, fresh=()):
+        self.calls.append(("refresh", *fresh) if fresh else "refresh")
 
 
 @pytest.fixture
@@ -271,6 +271,16 @@ def test_a_change_is_applied_once_and_told(folder, control, stage, caplog):
     reloader.reload()
     assert stage.calls[3:] == [("confidence", 0.4), "refresh"]
     assert "p.yaml:11: outputs: changed, which needs a restart" in caplog.text
+
+
+def test_what_was_just_asked_for_is_not_asked_for_again(folder, control, stage):
+    other = ("a.onnx", "b.onnx")
+    definitions = [read(folder, other), read(folder, other, ("{confidence: 0.6", "{model: a.onnx, confidence: 0.6"))]
+    reloader = Reloader(read(folder), lambda: definitions.pop(0), control)
+    reloader.reload()
+    assert [call[0] for call in stage.calls] == ["model"]
+    reloader.reload()
+    assert stage.calls[1:] == [("refresh", 1)]
 
 
 def test_a_refused_command_is_told(folder, control, caplog):

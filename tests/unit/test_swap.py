@@ -10,6 +10,7 @@ import pytest
 
 from elements.inference.config import ModelConfig
 from elements.inference.errors import ModelError
+from elements.inference.swap import swap
 from elements.inference.swap.loader import Answer
 from elements.inference.swap.options import SwapOptions
 from elements.inference.swap.served import ServedModel
@@ -406,3 +407,23 @@ def test_requests_that_wait_are_answered_at_the_end(bench):
     assert bench.is_closed("a")
     assert bench.is_closed("b")
     assert bench.swap("d").state is SwapState.REJECTED
+
+
+def test_a_model_that_does_not_end_loading_holds_nothing_up(bench, monkeypatch, caplog):
+    monkeypatch.setattr(swap, "LOADING_TIMEOUT_S", 0.01)
+    bench.go.clear()
+    bench.request("b")
+    assert bench.loading.wait(LIMIT_S)
+    with caplog.at_level("WARNING", "gstorch"):
+        bench.swapper.close()
+    assert "model 'b' is still loading after 0 s: it is not waited for" in caplog.text
+    assert bench.is_closed("a")
+    bench.go.set()
+
+
+def test_what_is_fresh_is_not_asked_for_again(bench):
+    bench.swap("b", source_id=1)
+    bench.contents["a"] = bench.contents["b"] = 2
+    bench.swapper.refresh([1])
+    assert bench.swap("c", source_id=2).state is SwapState.ACTIVE  # behind what refresh asked for
+    assert bench.swapper.versions() == {None: "a@2", 1: "b@1", 2: "c@1"}

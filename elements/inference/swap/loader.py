@@ -53,6 +53,7 @@ class ModelLoader:
         self._serve, self._changed = serve, changed
         self._waiting: dict[int | None, SwapRequest] = {}
         self._watches: dict[str, FileWatch] = {}
+        self._serving = ""
         self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -84,8 +85,11 @@ class ModelLoader:
 
     def join(self, timeout: float) -> None:
         """Wait for the thread, at most ``timeout`` seconds: loading cannot be cut short. Without the lock."""
-        if self._thread is not None:
-            self._thread.join(timeout)
+        if self._thread is None:
+            return
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            log.warning("model '%s' is still loading after %.0f s: it is not waited for", self._serving, timeout)
 
     def _run(self) -> None:
         if self._thread is None:
@@ -95,6 +99,7 @@ class ModelLoader:
 
     def _loop(self) -> None:
         while (request := self._next()) is not None:
+            self._serving = request.config.path
             self._serve(request)
 
     def _next(self) -> SwapRequest | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from elements.inference.config import ModelConfig
@@ -28,6 +28,7 @@ from elements.metadata.detections import Detections
 log = logging.getLogger("gstorch.swap")
 
 CLOSE_TIMEOUT_S = 5.0
+LOADING_TIMEOUT_S = 2.0  # at the end; a model that is not even loaded has no results to wait for
 STOPPING = "the stage stops"
 IN_FORCE = "it is in force already"
 
@@ -204,11 +205,16 @@ class Swapper:
                 self._drop_kept(slot)
                 self._pool.release(slot.active)
 
-    def refresh(self) -> None:
-        """Ask again for every model that was asked for last. One that is in force, unchanged, is not loaded again."""
+    def refresh(self, fresh: Collection[int] = ()) -> None:
+        """Ask again for every model that was asked for last. One that is in force, unchanged, is not loaded again.
+
+        Args:
+            fresh: sources whose own models were asked for a moment ago: once is enough.
+        """
         with self._lock:
             for source_id, config in list(self._wanted.items()):
-                self.request(config, source_id)
+                if source_id not in fresh:
+                    self.request(config, source_id)
 
     def watch(self, on: bool) -> None:
         """Whether a change of a model's file loads it again. See `FileWatch` for when a change counts."""
@@ -228,7 +234,7 @@ class Swapper:
                 self._drop_kept(slot)
                 self._pool.release(slot.active)
             self._slots.clear()
-        self._loader.join(CLOSE_TIMEOUT_S)
+        self._loader.join(LOADING_TIMEOUT_S)
         self._pool.close(CLOSE_TIMEOUT_S)
 
     # --- on the loader's thread ---------------------------------------------------------------------------------------
