@@ -37,6 +37,7 @@ FRAME = (1920, 1080)
 CAPS = f"video/x-raw(memory:NVMM), format=RGB, width={FRAME[0]}, height={FRAME[1]}, framerate=25/1"
 CLASSES = tuple(f"class {n}" for n in range(10))
 Times = np.ndarray
+SETTLE_S = 0.1  # ONNX Runtime's threads spin on after a call, which the stage must not pay for
 BLOCKS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))
 """Channels and strides of MobileNet's blocks (Howard et al. 2017, table 1) at width 1."""
 
@@ -153,6 +154,7 @@ def measure(path: str, objects: int, side: int, rounds: int) -> dict[str, float]
         started = now()
         bare()
         called.append((started, now()))
+        time.sleep(SETTLE_S)
 
     def on_left(_pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
         nonlocal labels
