@@ -131,6 +131,17 @@ def test_the_recording_is_not_overwritten(folder):
     assert len(written(folder)) == 1
 
 
+@pytest.mark.parametrize(("text", "message"), [(None, "No such file"), ("", "has no events in it"), ("{}", "lacks")])
+def test_what_an_earlier_run_wrote_stays_if_there_is_nothing_to_replay(folder, text, message):
+    (folder / "out.jsonl").write_text(json.dumps(line("door", 0)) + "\n")
+    if text is not None:
+        (folder / "in.jsonl").write_text(text)
+    done = gstorch("replay", "in.jsonl", "again.yaml", cwd=folder)
+    assert done.code == 1
+    assert message in done.stderr
+    assert len(written(folder)) == 1
+
+
 def test_a_failing_operator_ends_it(folder):
     (folder / "rules.py").write_text("def crowded(frame, limit: int):\n    raise ValueError('no')\n")
     done = again(folder, line("door", 4))
