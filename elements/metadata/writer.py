@@ -6,6 +6,7 @@ What is written on each object is what nvinfer leaves there, so that nvtracker, 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -58,7 +59,7 @@ def write_detections(
     """
     if not len(detections):
         return
-    rect, text = _red_rect(osd), _white_text(osd)
+    rect, text = _templates.of(osd)
     boxes = placement.to_mux(detections.boxes).tolist()
     scores, class_ids = detections.scores.tolist(), detections.class_ids.tolist()
     angles = detections.angles.tolist() if detections.angles is not None else [0.0] * len(boxes)
@@ -221,6 +222,22 @@ def _classify(editor: Editor, object_meta: Any, attributes: Mapping[str, Any], c
             raise ValueError(f"attribute {classifier!r} is {value!r}: a label or a mapping with 'label' is needed")
         class_id, probability = int(given.get("class_id", 0)), float(given.get("probability", 1.0))
         editor.classify(object_meta, classifier, str(given["label"]), class_id, probability, component_id)
+
+
+class _Templates(threading.local):
+    """A rectangle and a text per thread and osd module, since making them takes as long as writing an object."""
+
+    def __init__(self) -> None:
+        self._made: dict[ModuleType, tuple[Any, Any]] = {}
+
+    def of(self, osd: ModuleType) -> tuple[Any, Any]:
+        """They keep what an earlier call set: places and angles, which every object sets anew."""
+        if osd not in self._made:
+            self._made[osd] = (_red_rect(osd), _white_text(osd))
+        return self._made[osd]
+
+
+_templates = _Templates()
 
 
 def _red_rect(osd: Any) -> Any:

@@ -40,24 +40,22 @@ class _Struct:
     """A C struct: typed attributes in slots, zeroed by the constructor, compared and copied by value."""
 
     __slots__ = ()
-    _zeros: tuple[tuple[str, Callable[[], Any]], ...] = ()
+    _names: tuple[str, ...] = ()  # of the slots
 
     def __init__(self) -> None:
-        for slot, zero in self._zeros:
-            setattr(self, slot, zero())
+        self._clear()
 
     @classmethod
     def _zero(cls) -> Self:
         struct = cls.__new__(cls)
-        _Struct.__init__(struct)
+        struct._clear()
         return struct
 
+    def _clear(self) -> None:
+        """Set every attribute to its zero."""
+
     def __copy__(self) -> Self:
-        twin = type(self).__new__(type(self))
-        for slot, _ in self._zeros:
-            value = getattr(self, slot)
-            setattr(twin, slot, value.__copy__() if isinstance(value, _Struct) else value)
-        return twin
+        raise NotImplementedError  # `_struct` writes it
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.__copy__()
@@ -65,13 +63,13 @@ class _Struct:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        pairs = ((getattr(self, slot), getattr(other, slot)) for slot, _ in self._zeros)
+        pairs = ((getattr(self, slot), getattr(other, slot)) for slot in self._names)
         return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{slot[1:]}={getattr(self, slot)!r}" for slot, _ in self._zeros)
+        values = ", ".join(f"{slot[1:]}={getattr(self, slot)!r}" for slot in self._names)
         return f"{type(self).__name__}({values})"
 
 
@@ -80,20 +78,35 @@ def _struct(cls: type[S]) -> type[S]:
     kinds = cls.__annotations__
     body = {key: value for key, value in vars(cls).items() if key not in ("__dict__", "__weakref__")}
     body["__slots__"] = tuple(f"_{name}" for name in kinds)
-    body["_zeros"] = tuple((f"_{name}", _zero_of(kind)) for name, kind in kinds.items())
+    body["_names"] = body["__slots__"]
+    body |= _written_out(kinds)
     for name, kind in kinds.items():
         body[name] = property(operator.attrgetter(f"_{name}"), _setter(f"{cls.__name__}.{name}", f"_{name}", kind))
     return cast("type[S]", type(cls.__name__, cls.__bases__, body))
 
 
-def _zero_of(kind: Any) -> Callable[[], Any]:
+def _written_out(kinds: dict[str, Any]) -> dict[str, Callable[..., Any]]:
+    """`_clear` and ``__copy__`` of a struct, line by line: each object of a batch has a dozen structs made and copied,
+    and loops over their attributes take four times as long.
+    """
+    scope: dict[str, Any] = {"new": object.__new__}
+    clear, copy = ["def _clear(self):"], ["def __copy__(self):", "    twin = new(type(self))"]
+    for name, kind in kinds.items():
+        nested = isinstance(kind, type) and issubclass(kind, _Struct)
+        scope[f"zero_{name}"] = kind._zero if nested else _zero_of(kind)
+        clear.append(f"    self._{name} = zero_{name}{'()' if nested else ''}")
+        copy.append(f"    twin._{name} = self._{name}{'.__copy__()' if nested else ''}")
+    exec("\n".join([*clear, *copy, "    return twin"]), scope)
+    return {name: scope[name] for name in ("_clear", "__copy__")}
+
+
+def _zero_of(kind: Any) -> Any:
+    """Of a kind whose values never change; an empty array has nothing to change."""
     if kind is Unsigned:
-        return int
+        return 0
     if kind is FloatMap:
-        return lambda: np.empty(0, np.float32)
-    if issubclass(kind, IntEnum):
-        return lambda: kind(0)
-    return kind._zero if issubclass(kind, _Struct) else kind  # type: ignore[no-any-return]
+        return np.empty(0, np.float32)
+    return kind(0) if issubclass(kind, IntEnum) else kind()
 
 
 def _setter(where: str, slot: str, kind: Any) -> Callable[[Any, Any], None]:
@@ -135,6 +148,8 @@ def unsigned(value: Any, bits: int = 32) -> int:
     Raises:
         TypeError: if the value is of another type or out of range.
     """
+    if type(value) is int and 0 <= value < 1 << bits:
+        return value
     if isinstance(value, float | str | bytes) or not hasattr(value, "__int__"):
         raise TypeError("an integer is needed")
     whole = int(value)

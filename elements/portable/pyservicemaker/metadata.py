@@ -44,6 +44,8 @@ def short_label(label: Any) -> str:
 
 
 def _int32(value: Any) -> int:
+    if type(value) is int and -(1 << 31) <= value < 1 << 31:
+        return value
     if isinstance(value, float | str | bytes) or not hasattr(value, "__int__"):
         raise TypeError("an integer is needed")
     if not -(1 << 31) <= int(value) < 1 << 31:
