@@ -68,6 +68,13 @@ def find_own_code() -> None:
         sys.path.append(folder)
 
 
+def label_names(text: str | None) -> str | list[str] | None:
+    """What ``--labels`` says: a label file's path as it is, or the names between commas."""
+    if text is None or "," not in text or Path(text).exists():
+        return text
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def load_or_exit(path: Path, overrides: list[str] | None) -> Definition:
     """Load a definition; on problems print all of them and leave with exit code 2."""
     from pipelines.catalog import GStreamerCatalog

@@ -13,13 +13,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from app.common import fail
+from app.common import fail, find_own_code, label_names
 from pipelines.outcome import EXIT_FAILED
 
 if TYPE_CHECKING:
     from elements.inference.compare import Agreement
     from elements.inference.frame import ArrayFrame
-    from elements.inference.model import Model
+    from elements.inference.single import SingleModel
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 
@@ -33,7 +33,10 @@ def compare(
     labels: Annotated[
         str | None, typer.Option(help="File with one class name per line, or the names with commas.")
     ] = None,
+    task: Annotated[str, typer.Option(help="What both do, if they do not tell.")] = "auto",
+    layout: Annotated[str, typer.Option(help="Layout of the outputs of both, if they do not tell.")] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    trust: Annotated[bool, typer.Option("--trust", help="Load pickled files, which can run any code.")] = False,
     least: Annotated[
         float, typer.Option("--min-agreement", min=0, max=1, help="Below this share of objects in common: exit code 1.")
     ] = 0.0,
@@ -45,23 +48,23 @@ def compare(
     """
     from elements.inference.compare import Agreement
     from elements.inference.config import ModelConfig
-    from elements.inference.errors import FrameError, ModelError
-    from elements.inference.model import open_model
+    from elements.inference.errors import ModelError
+    from elements.inference.single import SingleModel
 
+    find_own_code()
     result = Agreement()
-    names = _labels(labels)
+    options: dict[str, Any] = {
+        "confidence": confidence, "labels": label_names(labels), "task": task, "layout": layout, "device": device,
+        "trust": trust,
+    }  # fmt: skip
     try:
         with contextlib.ExitStack() as stack:
-            models = []
-            for path in (first, second):
-                model = open_model(ModelConfig(path, confidence=confidence, labels=names, device=device))
-                model.load()
-                stack.callback(model.close)
-                models.append(model)
-            _check_names(first, models[0], second, models[1])
+            one, other = (stack.enter_context(SingleModel(ModelConfig(path, **options))) for path in (first, second))
+            _check_names(first, one, second, other)
             for frame in islice(_frames(source), frames):
-                result.add(models[0].infer([frame]), models[1].infer([frame]))
-    except (ModelError, FrameError) as error:
+                where = f"picture {frame.frame_number} of {source}"
+                result.add([one.find(frame, where)], [other.find(frame, where)])
+    except ModelError as error:
         fail(str(error))
         raise typer.Exit(EXIT_FAILED) from error
     if not result.frames:
@@ -77,22 +80,14 @@ def compare(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _labels(text: str | None) -> str | list[str] | None:
-    """A label file's path as it is, or the names between commas."""
-    if text is None or "," not in text or Path(text).exists():
-        return text
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _check_names(first: str, one: Model, second: str, other: Model) -> None:
+def _check_names(first: str, one: SingleModel, second: str, other: SingleModel) -> None:
     """Raise `ModelError` if the classes of the two differ, which makes their numbers incomparable."""
     from elements.inference.errors import ModelError
 
-    names = [list(getattr(model, "names", ())) for model in (one, other)]
-    if names[0] != names[1]:
+    if one.names != other.names:
         raise ModelError(
-            f"the classes differ: '{first}' has {len(names[0])} ({', '.join(names[0][:3])} …), '{second}' "
-            f"{len(names[1])} ({', '.join(names[1][:3])} …): give both the same --labels"
+            f"the classes differ: '{first}' has {len(one.names)} ({', '.join(one.names[:3])} …), '{second}' "
+            f"{len(other.names)} ({', '.join(other.names[:3])} …): --labels gives names to a model that carries none"
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from app.common import fail, reject, results_on_stdout, set_up_logging
+from app.common import fail, find_own_code, reject, results_on_stdout, set_up_logging
 from pipelines.definition import DefinitionError
 from pipelines.outcome import EXIT_FAILED, EXIT_REJECTED
 
@@ -63,7 +62,7 @@ def evaluate(
     from pipelines.evaluation.html import page
 
     set_up_logging(quiet, verbose)
-    sys.path.append(str(Path.cwd()))  # for a model class of one's own; last, so that nothing is shadowed
+    find_own_code()
     options = {"confidence": confidence, "labels": labels, "device": device}
     with results_on_stdout() as stdout:
         try:
@@ -129,7 +128,7 @@ def _predictions(
 
 def _run(targets: list[Path], infer: dict[str, Any], truth: Annotations, tracks: bool | None) -> Annotations:
     from elements.base import ElementError
-    from elements.inference.errors import FrameError, ModelError
+    from elements.inference.errors import ModelError
     from pipelines.assemble import AssemblyError
     from pipelines.evaluation.pictures import ENDINGS
     from pipelines.evaluation.tracks import has_tracks
@@ -144,24 +143,20 @@ def _run(targets: list[Path], infer: dict[str, Any], truth: Annotations, tracks:
         return videos.predict(targets, infer, has_tracks(truth) if tracks is None else tracks)
     except DefinitionError as error:
         reject(error)
-    except (ModelError, FrameError, ElementError, AssemblyError, OutputError, RuntimeUnavailableError) as error:
+    except (ModelError, ElementError, AssemblyError, OutputError, RuntimeUnavailableError) as error:
         fail(str(error))
         raise typer.Exit(EXIT_FAILED) from error
 
 
 def _run_on_pictures(targets: list[Path], infer: dict[str, Any]) -> Annotations:
     from elements.inference.config import ModelConfig
-    from elements.inference.model import open_model
+    from elements.inference.single import SingleModel
     from pipelines.evaluation import pictures
 
     files = pictures.pictures_of(targets)
     options = {key: value for key, value in infer.items() if key != "model"}
-    model = open_model(ModelConfig(infer["model"], **options))
-    model.load()
-    try:
+    with SingleModel(ModelConfig(infer["model"], **options)) as model:
         return pictures.predict(model, files)
-    finally:
-        model.close()
 
 
 def _show(result: Evaluation, console: Console) -> None:

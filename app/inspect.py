@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from app.common import fail, results_on_stdout
+from app.common import fail, find_own_code, label_names, results_on_stdout
 from pipelines.outcome import EXIT_FAILED
 
 if TYPE_CHECKING:
@@ -41,11 +41,12 @@ def inspect(
     Exit code 1 if it cannot be used; the reason then says what to change.
     """
     from elements.inference.config import ModelConfig
-    from elements.inference.errors import FrameError, ModelError
+    from elements.inference.errors import ModelError
     from elements.inference.inspect import inspect as inspect_model
 
+    find_own_code()
     options: dict[str, Any] = {
-        "path": model, "confidence": confidence, "labels": _labels(labels), "task": task, "layout": layout,
+        "path": model, "confidence": confidence, "labels": label_names(labels), "task": task, "layout": layout,
         "engine": engine, "device": device, "trust": trust,
     }  # fmt: skip
     with results_on_stdout() as results:
@@ -53,8 +54,9 @@ def inspect(
             config = ModelConfig(**options)
             facts = inspect_model(config)
             found = _found(config, image) if image is not None and facts.problem is None else None
-        except (ModelError, FrameError) as error:
-            fail(f"{model}: {error}")
+        except ModelError as error:
+            text = str(error)
+            fail(text if text.startswith("model '") else f"{model}: {text}")
             raise typer.Exit(EXIT_FAILED) from error
         if as_json:
             answer = {**dataclasses.asdict(facts), **({} if found is None else {"found": _objects(facts, found)})}
@@ -87,28 +89,18 @@ def layouts() -> None:
     )
 
 
-def _labels(labels: str | None) -> str | list[str] | None:
-    if labels and "," in labels and not Path(labels).exists():
-        return [name.strip() for name in labels.split(",") if name.strip()]
-    return labels
-
-
 def _found(config: ModelConfig, image: Path) -> Detections:
     import cv2
 
     from elements.inference.errors import ModelError
     from elements.inference.frame import ArrayFrame
-    from elements.inference.model import DetectionModel
+    from elements.inference.single import SingleModel
 
     picture = cv2.imread(str(image))
     if picture is None:
         raise ModelError(f"--image {image}: is no picture that can be read")
-    model = DetectionModel(config)
-    model.load()
-    try:
-        return model.infer([ArrayFrame(picture[..., ::-1].copy())])[0]
-    finally:
-        model.close()
+    with SingleModel(config) as model:
+        return model.find(ArrayFrame(picture[..., ::-1].copy()), f"--image {image}")
 
 
 def _objects(facts: ModelFacts, found: Detections) -> list[dict[str, Any]]:
@@ -139,6 +131,8 @@ def _facts_table(facts: ModelFacts) -> Table:
     rows: list[tuple[str, str]] = [("file", facts.path), ("engine", facts.engine)]
     rows += [("input", f"{port.name} {_shape(port.shape)} {port.dtype}") for port in facts.inputs]
     rows += [("output", f"{port.name} {_shape(port.shape)} {port.dtype}") for port in facts.outputs]
+    if facts.task and facts.layout is None:  # a class of one's own
+        rows += [("task", facts.task), ("labels", _names(facts))]
     if facts.layout and facts.input_size:
         width, height = facts.input_size
         smaller = f", smaller ones in multiples of {facts.rectangular}" if facts.rectangular else ""
@@ -147,13 +141,17 @@ def _facts_table(facts: ModelFacts) -> Table:
             ("layout", f"{facts.layout}: {facts.shapes}"),
             ("size", f"{width}x{height}{smaller}"),
             ("preprocess", ", ".join(f"{key} {value}" for key, value in facts.preprocess.items())),
-            ("labels", f"{len(facts.names)}: {', '.join(facts.names)}" if facts.names else "none"),
+            ("labels", _names(facts)),
         ]
     rows += [(key.replace("_", " "), value) for key, value in facts.file.items()]
     rows += [("metadata", f"{key}: {_short(value)}") for key, value in facts.metadata.items()]
     for key, text in rows:
         table.add_row(key, text.replace("[", r"\["))
     return table
+
+
+def _names(facts: ModelFacts) -> str:
+    return f"{len(facts.names)}: {', '.join(facts.names)}" if facts.names else "none"
 
 
 def _objects_table(objects: list[dict[str, Any]]) -> Table:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from elements.inference.config import ModelConfig
-from elements.inference.engines.base import engine_name, open_engine
+from elements.inference.engines.base import engine_name, is_class_path, open_engine
 from elements.inference.errors import ModelError
 from elements.inference.loading import input_size, load_model, trial
+from elements.inference.own import is_network
+from elements.inference.params import import_object
 from elements.inference.preprocess import InputSpec
+from elements.inference.single import SingleModel
+from elements.inference.swap.served import ANY_ERROR
+from elements.inference.swap.version import version_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,8 @@ def inspect(config: ModelConfig) -> ModelFacts:
         ModelError: if the file cannot be loaded or run at all. That nothing here reads its outputs is no error but
             ``problem``.
     """
+    if is_class_path(config.path) and (own := _own_class(config)) is not None:
+        return own
     engine = open_engine(config)
     try:
         size = input_size(config, engine)
@@ -98,6 +106,17 @@ def inspect(config: ModelConfig) -> ModelFacts:
     finally:
         model.engine.close()
     return facts
+
+
+def _own_class(config: ModelConfig) -> ModelFacts | None:
+    """What a class of one's own says of itself; ``None`` if it is only a network, which is read like a file."""
+    with contextlib.suppress(*ANY_ERROR):  # loading tells it better
+        if is_network(import_object(config.path)):
+            return None
+    with SingleModel(config) as single:
+        task = str(getattr(single.model, "task", "detect"))
+        version = {"version": version_of(config, single.model)}
+    return ModelFacts(config.path, "class of your own", [], [], version, {}, task=task, names=single.names)
 
 
 def _port(spec: InputSpec) -> Port:

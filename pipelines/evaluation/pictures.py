@@ -8,7 +8,7 @@ from pathlib import Path
 import cv2
 
 from elements.inference.frame import ArrayFrame
-from elements.inference.model import Model
+from elements.inference.single import SingleModel
 from elements.metadata.detections import Detections, mask_windows
 from pipelines.evaluation.annotations import Annotations, EvaluationError, Mask, Row, Sequence
 
@@ -35,20 +35,20 @@ def pictures_of(paths: Series[Path]) -> list[Path]:
     return list(found.values())
 
 
-def predict(model: Model, files: Series[Path]) -> Annotations:
+def predict(model: SingleModel, files: Series[Path]) -> Annotations:
     """What a loaded model finds in pictures. Each is a sequence of one frame, named like the file without its ending.
 
     Raises:
         EvaluationError: if a file is no picture.
+        ModelError: if the model fails on one.
     """
     result = Annotations("the model")
-    names = list(getattr(model, "names", ()))
     for number, file in enumerate(files):
         bgr = cv2.imread(str(file))
         if bgr is None:
             raise EvaluationError(f"{file}: is no picture that can be read")
         frame = ArrayFrame(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), frame_number=number)
-        rows = rows_of(model.infer([frame])[0], names)
+        rows = rows_of(model.find(frame, str(file)), model.names)
         result.sequences[file.stem] = Sequence({0: rows}, (frame.width, frame.height), 1)
     return result
 

@@ -11,6 +11,7 @@ import pytest
 from elements.inference.compare import Agreement, matches
 from elements.metadata.detections import Detections
 from tests.gstorch_cli import gstorch
+from tests.onnx_heads import head
 from tests.onnx_models import finder, save
 from tests.pictures import frame_of
 
@@ -135,3 +136,28 @@ def test_other_classes_cannot_be_compared(tmp_path, pictures):
     done = gstorch("models", "compare", one, tmp_path / "missing.onnx", pictures, "--labels", "red,green,blue")
     assert done.code == 1
     assert "missing.onnx': there is no such file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("AnswersNone", "fails on picture 0 of {0}: TypeError: infer() must return a list of one Detections"),
+        ("ExitsOnFour", "fails on picture 4 of {0}: SystemExit: had enough"),
+        ("RaisesOnFour", "fails on picture 4 of {0}: ValueError: no such luck"),
+    ],
+)
+def test_a_model_that_fails_is_named_with_the_picture(tmp_path, name, text):
+    for number in range(5):
+        cv2.imwrite(str(tmp_path / f"{number}.png"), np.zeros((64, 64, 3), np.uint8))
+    model = f"tests.own_models:{name}"
+    result = gstorch("models", "compare", model, model, str(tmp_path))
+    assert result.code == 1
+    assert result.stderr.startswith(f"error: model '{model}' {text.format(tmp_path)}")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_task_and_layout_can_be_declared(tmp_path, pictures):
+    path = save(head("yolov8", "obb", (320, 320)), tmp_path / "m.onnx")
+    result = gstorch("models", "compare", path, path, str(pictures), "--task", "obb", "--labels", "a,b,c", "--json")
+    assert result.code == 0, result.stderr
+    assert json.loads(result.stdout)["agreement"] == 1

@@ -68,6 +68,31 @@ def test_command_says_what_is_wrong(tmp_path, capfd):
     assert "declare it with 'layout'" in " ".join((text.err + result.stderr).split())
 
 
+def test_a_class_of_ones_own(capfd):
+    result = CliRunner().invoke(cli, ["models", "inspect", "tests.own_models:Good", "--json"])
+    assert result.exit_code == 0
+    answer = json.loads(capfd.readouterr().out)
+    assert (answer["engine"], answer["task"], answer["names"]) == ("class of your own", "detect", ["thing"])
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("", "no file is given"),
+        ("nosuch.module:Class", "no module 'nosuch'"),
+        ("tests.own_models:Nope", "has no class 'Nope'"),
+        ("tests.own_models:FailsToLoad", "fails to load: RuntimeError: weights are bad"),
+        ("tests.own_models:ExitsInLoad", "fails to load: SystemExit: 7"),
+    ],
+)
+def test_what_cannot_be_inspected_is_one_line(capfd, path, text):
+    result = CliRunner().invoke(cli, ["models", "inspect", path])
+    assert (result.exit_code, type(result.exception)) == (1, SystemExit)
+    said = (capfd.readouterr().err + result.stderr).strip()
+    assert text in said
+    assert "\n" not in said
+
+
 def test_layouts_are_listed():
     result = CliRunner().invoke(cli, ["models", "layouts"])
     assert result.exit_code == 0

@@ -149,9 +149,10 @@ def open_engine(config: ModelConfig) -> Engine:
 
 def check_file(path: str, key: str = "model-path") -> None:
     """Raise `ModelError` unless ``path`` is a file."""
+    if not path:
+        raise ModelError(f"no file is given: check {key}")
     if not Path(path).is_file():
-        onnx = Path(path).with_suffix(".onnx")
-        if Path(path).suffix == ".engine" and onnx.is_file():
+        if Path(path).suffix == ".engine" and (onnx := Path(path).with_suffix(".onnx")).is_file():
             raise ModelError(f"there is no such file yet: make it for this machine with gstorch models build '{onnx}'")
         what = "is a folder, not a model file" if Path(path).is_dir() else "there is no such file"
         raise ModelError(f"{what}: check {key}" if key == "model-path" else f"{key} '{path}': {what}")
