@@ -21,6 +21,7 @@ from elements.inference.tasks import Task, keypoint_shape, task_of
 
 log = logging.getLogger("gstorch.inference")
 
+RUN_PIXELS = 128 * 128 * 5  # of frames that share a run on the CPU; what a larger one works on leaves the core's cache
 DEFAULT_SIZE = 640  # for models that leave the size open and do not tell imgsz
 
 
@@ -137,9 +138,10 @@ def trial(engine: Engine, size: Size, batch: int = 0) -> list[Tensor]:
 
 
 def _settle_batch(config: ModelConfig, engine: Engine, output: int, size: Size) -> None:
-    """Find out whether a torch model takes batches: its file does not tell."""
+    """Find out whether a model takes batches, where it will get some: torch files do not tell, others may be wrong."""
     spec = engine.spec
-    if isinstance(engine, DeviceEngine) and spec.batch is None and spec.max_batch is None:
+    batched = isinstance(engine, DeviceEngine) or engine.on_gpu or 2 * size[0] * size[1] <= RUN_PIXELS
+    if batched and spec.batch is None and spec.max_batch is None:
         try:
             batches = len(trial(engine, size, 2)[output]) == 2
         except ModelError as error:

@@ -21,7 +21,7 @@ from elements.inference.errors import ModelError, brief
 from elements.inference.finish import finish
 from elements.inference.frame import Frame
 from elements.inference.letterbox import Size, smallest_input
-from elements.inference.loading import LoadedModel, load_model
+from elements.inference.loading import RUN_PIXELS, LoadedModel, load_model
 from elements.inference.own import open_own
 from elements.inference.postprocess import PostprocessedModel
 from elements.inference.preprocess import Preprocessor
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gstorch.inference")
 
-RUN_PIXELS = 128 * 128 * 5  # of frames that share a run on the CPU; what a larger one works on leaves the core's cache
 PARTS_PER_THREAD = 4  # of many runs, so that a thread that is done early takes another part
 
 

@@ -316,3 +316,23 @@ def test_openvino_that_is_not_installed_is_named_with_its_extra(tmp_path, monkey
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(ModelError, match=r"OpenVINO is not installed: pip install openvino, or gstorch\[openvino\]"):
         loaded(save(finder("yolov8"), tmp_path / "m.onnx"), engine="openvino")
+
+
+def test_a_file_that_declares_a_free_batch_and_takes_one_is_given_one(tmp_path):
+    """Small inputs share a run; that such a file fails on two shows at the start, not on the first two objects."""
+    graph = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("GlobalAveragePool", ["images"], ["mean"]),
+            onnx.helper.make_node("Reshape", ["mean", "shape"], ["flat"]),
+            onnx.helper.make_node("Softmax", ["flat"], ["scores"], axis=1),
+        ],
+        "classifier",
+        [onnx.helper.make_tensor_value_info("images", onnx.TensorProto.FLOAT, ["n", 3, 64, 64])],
+        [onnx.helper.make_tensor_value_info("scores", onnx.TensorProto.FLOAT, ["n", 3])],
+        [onnx.helper.make_tensor("shape", onnx.TensorProto.INT64, [2], [1, 3])],
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path)
+    model = loaded(str(path), task="classify", labels=NAMES, confidence=0.0)
+    found = model.infer([frame_of(640, 360)] * 3)
+    assert [len(detections) for detections in found] == [1, 1, 1]
