@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from elements.analytics.geometry import Point
 from elements.inference.errors import ModelError
-from elements.inference.source_options import Point, parse_region
+from elements.inference.source_options import parse_region
 from elements.inference.swap.loader import Answer
 from elements.live_changes import LiveChanges
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pipelines.bus import BusEvent
 from pipelines.graph import Graph
 
-_SOURCE_ID = re.compile(r"\bsource (\d+)(?=, frame \d)")  # as pyinfer writes it
+_SOURCE_ID = re.compile(r"\bsource (\d+)(?=, frame \d|: )")  # as pyinfer writes it
 
 
 def describe(event: BusEvent, graph: Graph, sources: Sequence[str]) -> tuple[str, str]:
@@ -22,7 +22,8 @@ def describe(event: BusEvent, graph: Graph, sources: Sequence[str]) -> tuple[str
     Returns:
         The text, with who says it; and the Python trace, empty where no Python code failed.
     """
-    text = _SOURCE_ID.sub(lambda match: f"source '{sources[int(match[1])]}'", event.text)
+    names = {str(number): f"source '{name}'" for number, name in enumerate(sources)}
+    text = _SOURCE_ID.sub(lambda match: names.get(match[1], match[0]), event.text)
     if event.debug.startswith("Traceback"):
         trace = event.debug
     else:

@@ -67,6 +67,12 @@ def turn(start: Point, end: Point, point: Point) -> float:
     return float((end[0] - start[0]) * (point[1] - start[1]) - (point[0] - start[0]) * (end[1] - start[1]))
 
 
+def is_flat(points: Sequence[Point]) -> bool:
+    """Whether all points lie on one line, so that nothing can be inside of them."""
+    following = (*points[1:], points[0])
+    return not any(abs(turn(a, b, c)) > 0 for a, b in zip(points, following, strict=True) for c in points)
+
+
 def passes(path: tuple[Point, Point], line: tuple[Point, Point]) -> bool:
     """Whether a path that leads from one side of a line to the other does so between the line's ends.
 

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elements.analytics.geometry import Point, is_flat
 from elements.inference.config import parse_list
 from elements.inference.errors import ModelError
 from elements.inference.names import class_ids_of
 from elements.metadata.detections import Detections
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,10 @@ def parse_region(value: Any) -> tuple[Point, ...]:
         raise ModelError(f"{what} is neither [left, top, right, bottom] nor a list of three or more [x, y]")
     if not ((numbers >= 0) & (numbers <= 1)).all():
         raise ModelError(f"{what} leaves the picture: x and y run from 0 to 1 of its width and height")
-    return tuple((float(x), float(y)) for x, y in numbers)
+    points = tuple((float(x), float(y)) for x, y in numbers)
+    if is_flat(points):
+        raise ModelError(f"{what} is empty: its points lie on one line")
+    return points
 
 
 def inside(polygon: Sequence[Point], points: NDArray[np.floating]) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from pipelines.definition.problems import KeyPath
 from pipelines.definition.stages import InferStage, Stage
 from pipelines.definition.validation import did_you_mean
 
+_LABELLING = ("classify", "embed", "pose")  # tasks whose results, on objects, are attached to these
 _SUPPLIED = ("config",)  # parameters that the program gives
 _SUPPLIED_TO_FUNCTION = ("config", "names")
 
@@ -26,6 +27,10 @@ def check_infer_stages(document: Document, stages: Mapping[int, Stage]) -> None:
         path: KeyPath = ("stages", index, "infer")
         if stage.operate_on is not None:
             found = _stage_before(document, (*path, "operate_on", "stage"), stage.operate_on.stage, index, infer)
+            if found is not None and found.operate_on is not None and found.task in _LABELLING:
+                text = f"stage '{found.name}' finds no objects, its task is {found.task}"
+                hint = f"name the one that finds them, such as {found.operate_on.stage}"
+                document.problem((*path, "operate_on", "stage"), text, hint)
             if found is not None and stage.operate_on.classes:
                 merged = [other for other in infer.values() if other.merge_with == found.name]
                 _check_classes(document, (*path, "operate_on", "classes"), stage.operate_on.classes, [found, *merged])

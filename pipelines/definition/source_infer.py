@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from elements.analytics.geometry import Point
 from elements.inference.errors import ModelError
-from elements.inference.source_options import Point, parse_region
+from elements.inference.source_options import parse_region
 from pipelines.definition.fields import Integer, Number, wrong_text
 from pipelines.definition.scalars import resolve
 from pipelines.definition.sections import Section, option

@@ -131,7 +131,7 @@ def _words(kind: str, context: Mapping[str, Any], shown: str, value: Any) -> tup
         "string_too_long": (f"is longer than {context.get('max_length')} characters", ""),
         "greater_than": (f"{shown} is too small", f"more than {context.get('gt'):g}" if "gt" in context else ""),
         "greater_than_equal": (f"{shown} is too small", f"at least {context.get('ge'):g}" if "ge" in context else ""),
-        "less_than_equal": (f"{shown} is too large", f"at most {context.get('le'):g}" if "le" in context else ""),
+        "less_than_equal": (f"{shown} is too large", f"at most {context.get('le'):.10g}" if "le" in context else ""),
         "multiple_of": (f"{shown} is not a multiple of {context.get('multiple_of')}", ""),
     }
     return sentences.get(kind, (f"{shown} is not valid here", ""))

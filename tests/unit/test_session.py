@@ -121,8 +121,9 @@ def test_a_class_that_the_model_lacks_is_refused_and_nothing_changes(open_sessio
     with pytest.raises(ModelError, match="source 0: classes: 'cat' is not a class of the model"):
         session.set_sources({0: SourceOptions(classes=("cat",))})
     assert session.sources == {1: SourceOptions(classes=("car",))}
-    with pytest.raises(ModelError, match="source 0"):
+    with pytest.raises(ModelError, match="source 0") as refused:
         open_session("BySource", sources={0: SourceOptions(classes=("cat",))})
+    assert refused.value.__cause__ is None  # a mistake of the user, whom no trace helps
 
 
 def test_a_batch_that_is_discarded_lets_its_model_go(open_session):

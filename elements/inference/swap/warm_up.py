@@ -54,4 +54,4 @@ def check_classes(served: ServedModel, sources: Mapping[int, SourceOptions]) -> 
         try:
             class_ids_of(options.classes or (), served.names)
         except ModelError as error:
-            raise ModelError(f"model '{served.config.path}', source {source_id}: {error}") from error
+            raise ModelError(f"model '{served.config.path}', source {source_id}: {error}") from None

@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
+from elements.analytics.geometry import Point, is_flat
 from pipelines.definition.fields import Duration, Integer, Number, wrong_text
 from pipelines.definition.scalars import resolve
 from pipelines.definition.sections import OneKey, option
 from pipelines.definition.stages.types import ClassFilter, Size, StageName
 
-Point = tuple[float, float]
 Polygon = tuple[Point, ...]
 
 _ODD = ";:|"  # what separates classes in the element's properties
@@ -52,6 +52,8 @@ def _parse_polygon(value: Any) -> Polygon:
     points = tuple(_parse_point(point) for point in value) if isinstance(value, list) else ()
     if len(points) < 3:
         raise wrong_text("a polygon needs three points at least", "write [[0, 0], [0.5, 0], [0.5, 1]]")
+    if is_flat(points):
+        raise wrong_text("the points of the polygon lie on one line", "no object can be inside")
     return points
 
 

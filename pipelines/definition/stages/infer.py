@@ -78,7 +78,9 @@ class InferStage(OneKey):
     merge_with: Name | None = option(
         None, description="Earlier infer stage whose unique_id this one's objects get, as if one model had found all."
     )
-    class_offset: Integer = option(0, ge=0, description="Added to class ids, to keep them apart from other stages'.")
+    class_offset: Integer = option(
+        0, ge=0, le=2**31 - 1, description="Added to class ids, to keep them apart from other stages'."
+    )
     params: Params = option(None, description="Parameters of a class of your own, or of postprocess.")
     postprocess: ImportPath | None = option(
         None, description="Function of your own that reads the outputs of a model file, as package.module:function."

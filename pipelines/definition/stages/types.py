@@ -135,7 +135,7 @@ def _text_or(*alternatives: dict[str, Any]) -> WithJsonSchema:
 StageName = Annotated[Name, AfterValidator(_check_stage_name)]
 TrackerPixels = Annotated[int, Strict(), Field(ge=32, le=16384, multiple_of=32), BeforeValidator(resolve)]
 ClassId = Annotated[int, Strict(), Field(ge=0), BeforeValidator(resolve)]
-UniqueId = Annotated[int, Strict(), Field(ge=1), BeforeValidator(resolve)]
+UniqueId = Annotated[int, Strict(), Field(ge=1, le=2**31 - 1), BeforeValidator(resolve)]
 ByteValue = Annotated[int, Strict(), Field(ge=0, le=255), BeforeValidator(resolve)]
 Model = Annotated[Path | str, PlainValidator(_parse_model), WithJsonSchema({"type": "string"})]
 Labels = Annotated[
