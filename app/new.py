@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import importlib.util
 import keyword
 import re
 import shlex
@@ -62,6 +63,7 @@ def _new(kind: str, name: str, folder: Path) -> None:
     try:
         files, afterwards = render(kind, name, folder)
         _check_free(files)
+        _check_module(name)
         if kind == "element":
             _check_factory(name)
         write(files)
@@ -132,6 +134,12 @@ def _check_name(name: str) -> None:
         )
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
         raise NewError(f"'{name}' is a word of Python: use for example 'my_{name}'")
+
+
+def _check_module(name: str) -> None:
+    """Python would find the other module of that name, or this one would hide it."""
+    if importlib.util.find_spec(name) is not None:
+        raise NewError(f"Python has a module '{name}' already: use another name, for example 'my_{name}'")
 
 
 def _check_factory(name: str) -> None:

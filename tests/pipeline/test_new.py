@@ -155,6 +155,7 @@ def test_all_or_nothing(tmp_path):
         ("Foo-Bar", "for example 'foo_bar'"),
         ("9x", "for example 'my_9x'"),
         ("../x", "for example 'x'"),
+        ("numpy", "Python has a module 'numpy' already: use another name, for example 'my_numpy'"),
         ("class", "is a word of Python: use for example 'my_class'"),
         ("identity", "GStreamer has an element 'identity' already"),
         ("pyinfer", "GStreamer has an element 'pyinfer' already"),
