@@ -166,7 +166,7 @@ def _placed(objects: Objects, rules: FilterRules, size: tuple[int, int]) -> Bool
     points = np.stack([(boxes[:, 0] + boxes[:, 2]) / 2, boxes[:, 3]], axis=1)
     turned = objects.angles != 0
     points[turned, 1] = (boxes[turned, 1] + boxes[turned, 3]) / 2
-    points = points / size
+    points = (points / size).clip(0, 1)  # beyond an edge of the picture is just inside
     if rules.regions:
         keep &= _inside_any(points, rules.regions)
     if rules.exclude:

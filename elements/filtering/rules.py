@@ -9,6 +9,10 @@ Point = tuple[float, float]
 Polygon = tuple[Point, ...]
 
 
+LARGEST_CLASS = 2**31 - 1
+"""DeepStream's field is an int."""
+
+
 @dataclass(frozen=True, slots=True)
 class FilterRules:
     """What a filter does with the objects of a frame, in the order of the attributes.
@@ -31,6 +35,9 @@ class FilterRules:
         merge_iou: objects of one class from different models that overlap by this much or more are one: that of the
             highest confidence stays; 0: no merging.
         limit: most objects per frame, those of the highest confidence; 0: all.
+
+    Raises:
+        ValueError: if nothing could pass.
     """
 
     rename: Mapping[str | int, str] = field(default_factory=dict)
@@ -48,3 +55,12 @@ class FilterRules:
     min_age: float = 0.0
     merge_iou: float = 0.0
     limit: int = 0
+
+    def __post_init__(self) -> None:
+        for what, least, most in (
+            ("width", self.min_size[0], self.max_size[0]),
+            ("height", self.min_size[1], self.max_size[1]),
+            ("aspect", self.min_aspect, self.max_aspect),
+        ):
+            if 0 < most < least:
+                raise ValueError(f"the smallest {what} {least:g} is above the largest, {most:g}: nothing could pass")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from elements.filtering.rules import FilterRules, Polygon
+from elements.filtering.rules import LARGEST_CLASS, FilterRules, Polygon
 
 T = TypeVar("T")
 
@@ -75,13 +75,27 @@ def _point(text: str) -> tuple[float, float]:
     x, comma, y = text.partition(",")
     if not comma:
         raise ValueError(f"'{text}' is no point")
-    return _number(x), _number(y)
+    return _share(x), _share(y)
 
 
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"'{text}' is not a number of 0 or more")
+    return value
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError(f"'{text}' is not a number from 0 to 1")
+    return value
+
+
+def _class_number(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= LARGEST_CLASS:
+        raise ValueError(f"'{text}' is not a class number from 0 to {LARGEST_CLASS}")
     return value
 
 
@@ -99,10 +113,10 @@ def _polygon_text(polygons: Sequence[Polygon]) -> str:
 
 READERS: dict[str, Callable[[str], Any]] = {
     "rename": lambda text: _mapping(text, str),
-    "remap": lambda text: _mapping(text, int),
+    "remap": lambda text: _mapping(text, _class_number),
     "keep": _classes,
     "drop": _classes,
-    "class-confidence": lambda text: _mapping(text, float),
+    "class-confidence": lambda text: _mapping(text, _share),
     "min-size": _size,
     "max-size": _size,
     "regions": _polygons,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -177,10 +176,19 @@ class Recorder(Operator):
                 raise _cannot_write(target, error) from None
 
     def close(self) -> None:
-        """Finish every file."""
-        for recording in self._recordings.values():
-            with contextlib.suppress(OSError):  # what failed before was reported then
+        """Finish every file.
+
+        Raises:
+            ElementError: if one cannot be finished: COCO's array would stay open.
+        """
+        problem = None
+        for target, recording in self._recordings.items():
+            try:
                 recording.close()
+            except OSError as error:
+                problem = problem or _cannot_write(target, error)
+        if problem is not None:
+            raise problem
 
     def _target(self, source: str) -> str:
         return self._path.replace(SOURCE_FIELD, source)

@@ -76,3 +76,9 @@ def test_coco_without_any_object(tmp_path):
 def test_what_cannot_be_written_is_named(tmp_path):
     with pytest.raises(ElementError, match=r"cannot write '.*nowhere/door\.txt': No such file"):
         Recorder(str(tmp_path / "nowhere" / "{source}.txt"), "mot", ["door"], True, None, lambda *_: None)
+
+
+def test_an_array_that_cannot_be_closed_is_told():
+    recorder = Recorder("/dev/full", "coco", ["door"], True, None, lambda _text, _trace: None)
+    with pytest.raises(ElementError, match="cannot write '/dev/full': No space left on device"):
+        recorder.close()

@@ -166,9 +166,27 @@ def test_rules_survive_being_texts():
         ("min-size", "-1x5", "not a number of 0 or more"),
         ("regions", "0,0 1,1", "three points"),
         ("regions", "0,0 1 1,1", "'1' is no point"),
-        ("exclude", "0,0 nan,1 1,1", "not a number of 0 or more"),
+        ("exclude", "0,0 nan,1 1,1", "not a number from 0 to 1"),
+        ("regions", "0,0 2,0 1,1", "not a number from 0 to 1"),
+        ("remap", "car:-4", "not a class number from 0"),
+        ("remap", "car:99999999999", "not a class number from 0"),
+        ("class-confidence", "car:nan", "not a number from 0 to 1"),
     ],
 )
 def test_texts_that_say_nothing(name, text, reason):
     with pytest.raises(ValueError, match=reason):
         READERS[name](text)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"min_size": (20, 40), "max_size": (100, 30)}, {"min_aspect": 3.0, "max_aspect": 1.0}]
+)
+def test_rules_that_nothing_could_pass(limits):
+    with pytest.raises(ValueError, match="nothing could pass"):
+        FilterRules(**limits)
+
+
+def test_a_foot_beyond_the_edge_stands_just_inside():
+    """A tracker carries boxes over the edge of the picture; the lower half holds them all the same."""
+    below = objects([(100, 300, 140, 520)], ["person"], [0], [0.9], [1])
+    assert kept(FilterRules(regions=(((0, 0.5), (1, 0.5), (1, 1), (0, 1)),)), below) == [True]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
+import numpy as np
+from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
 from elements.analytics.geometry import Point, is_flat
+from elements.filtering.rules import LARGEST_CLASS
 from pipelines.definition.fields import Duration, Integer, Number, wrong_text
 from pipelines.definition.scalars import resolve
 from pipelines.definition.sections import OneKey, option
@@ -23,15 +26,16 @@ def _check_class(item: int | str) -> int | str:
     return item
 
 
-def _mapping(kind: type, what: str, example: str) -> Any:
+def _mapping(kind: type, what: str, example: str, most: float = 0) -> Any:
     def parse(value: Any) -> Any:
         if not isinstance(value, dict):
             raise wrong_text(f"is not a mapping from classes to {what}", f"write {example}")
         result = {}
         for key, item in value.items():
             name = resolve(key)
-            plain = str(item) if kind is str else resolve(item)
+            plain: Any = str(item) if kind is str else resolve(item)
             fits = isinstance(plain, kind) or (kind is float and isinstance(plain, int))
+            fits = fits and (kind is str or 0 <= plain <= most)
             if isinstance(plain, bool) or not fits or not isinstance(name, int | str):
                 raise wrong_text(f"'{key}: {item}' does not give {what}", f"write {example}")
             result[_check_class(name)] = _check_class(plain) if kind is str else plain
@@ -64,6 +68,19 @@ def _parse_point(value: Any) -> Point:
     return float(numbers[0]), float(numbers[1])
 
 
+def _above(other: str) -> Callable[[Any, ValidationInfo], Any]:
+    """Checks a largest value against the smallest one, which comes first and is not there if it is wrong."""
+
+    def check(largest: Any, info: ValidationInfo) -> Any:
+        smallest = info.data.get(other)
+        pairs = zip(np.atleast_1d(smallest), np.atleast_1d(largest), strict=True) if smallest is not None else ()
+        if any(0 < most < least for least, most in pairs):
+            raise wrong_text(f"is below {other}, so nothing could pass", f"raise it, or lower {other}")
+        return largest
+
+    return check
+
+
 def _json_mapping(kind: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "object", "additionalProperties": {"type": sorted({kind, "string"})}})
 
@@ -77,9 +94,11 @@ Polygons = Annotated[
 """Polygons of (x, y) from 0 to 1, relative to the source's width and height."""
 FilterClass = Annotated[ClassFilter, AfterValidator(_check_class)]
 Names = Annotated[dict[int | str, str], _mapping(str, "names", "{car: vehicle}"), _json_mapping("string")]
-Numbers = Annotated[dict[int | str, int], _mapping(int, "class numbers", "{car: 3}"), _json_mapping("integer")]
+Numbers = Annotated[
+    dict[int | str, int], _mapping(int, "class numbers", "{car: 3}", LARGEST_CLASS), _json_mapping("integer")
+]
 Confidences = Annotated[
-    dict[int | str, float], _mapping(float, "confidences", "{person: 0.5}"), _json_mapping("number")
+    dict[int | str, float], _mapping(float, "confidences", "{person: 0.5}", 1), _json_mapping("number")
 ]
 
 
@@ -100,9 +119,13 @@ class FilterStage(OneKey):
         None, description="The same for single classes, in place of confidence: {person: 0.5}."
     )
     min_size: Size | None = option(None, description="Smallest box that stays, source pixels: 20x40.")
-    max_size: Size | None = option(None, description="Largest box that stays, source pixels: 800x600.")
+    max_size: Annotated[Size, AfterValidator(_above("min_size"))] | None = option(
+        None, description="Largest box that stays, source pixels: 800x600."
+    )
     min_aspect: Annotated[Number, Field(ge=0)] | None = option(None, description="Smallest width / height that stays.")
-    max_aspect: Annotated[Number, Field(ge=0)] | None = option(None, description="Largest width / height that stays.")
+    max_aspect: Annotated[Number, Field(ge=0), AfterValidator(_above("min_aspect"))] | None = option(
+        None, description="Largest width / height that stays."
+    )
     regions: Polygons | None = option(
         None,
         description="Objects stay if they stand in one of these polygons, points from 0 to 1; default: everywhere.",
