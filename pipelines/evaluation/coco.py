@@ -38,6 +38,8 @@ def read_coco(path: Path) -> Annotations:
         data = parsed(content)
     except json.JSONDecodeError as error:
         raise EvaluationError(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from error
+    if isinstance(data, list):
+        raise EvaluationError(f"{path}: is a list, as COCO's results are: truth has 'images' and 'categories', too")
     if not isinstance(data, dict) or not isinstance(data.get("images"), list):
         raise EvaluationError(f"{path}: is no COCO file: it needs 'images', 'annotations' and 'categories'")
     names = _Entries(path, data, "categories").by_id(lambda item: text(item["name"], "name"))

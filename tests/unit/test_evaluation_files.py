@@ -125,7 +125,8 @@ def cat(**keys) -> dict:
     ("data", "message"),
     [
         ('{\n"images": [\n}', "t.json:3: not JSON"),
-        ("[]", "t.json: is no COCO file"),
+        ("[]", "t.json: is a list, as COCO's results are"),
+        ("3", "t.json: is no COCO file"),
         (coco(annotations={}), "t.json: annotations is not a list"),
         (
             coco(annotations=[{"image_id": 8, "category_id": 3, "bbox": [0, 0, 1, 1]}]),
