@@ -10,7 +10,6 @@ import gi
 
 from elements.base import post_error
 from elements.media_problems import decoder_missing, explain, file_problem, location, no_video
-from elements.portable import nvidia
 from elements.start_watch import StartWatch
 
 gi.require_version("Gst", "1.0")
@@ -76,6 +75,8 @@ def _look(name: str, uri: str, timeout: float) -> GstPbutils.DiscovererInfo:
 
     def source_made(_discoverer: GstPbutils.Discoverer, source: Gst.Element) -> None:
         reader = source.get_parent()
+        from elements.portable import nvidia  # makes element classes, which GStreamer must be initialised for
+
         reader.connect("autoplug-select", nvidia.select_any_other_decoder)
         watches.append(StartWatch(reader, lambda: post_error(source, _SILENT, "", *_DEMUX)))
         watches[-1].start()
