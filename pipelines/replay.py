@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from elements.analytics.nvds_config import NvdsConfigError, load_nvds_config
-from elements.base import ElementError, trace_of
 from elements.filtering.batch import BatchFilter
 from pipelines.builder import build_graph
+from pipelines.closing import close_operators
 from pipelines.definition import Definition, FileOutput, InferStage, MessageStage, PromptStage, TrackStage
 from pipelines.definition.outputs import DisplayOutput
 from pipelines.draft import Facts
@@ -86,11 +86,9 @@ def replay(path: Path, definition: Definition, stdout: TextIO) -> Replay:
             if result.error:
                 break
     finally:
-        for operator in result.operators.values():
-            try:
-                getattr(operator, "close", lambda: None)()
-            except ElementError as error:
-                report(str(error), trace_of(error))
+        text, trace = close_operators(result.operators.values())
+        if text:
+            report(text, trace)
     return result
 
 

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from elements.base import ElementError, Gst, trace_of
+from elements.base import Gst
 from elements.ending import end_pad
 from pipelines.assemble import Assembly
 from pipelines.builder import MUX, source_node
 from pipelines.bus import BusEvent, BusWatch, Inbox
+from pipelines.closing import busy_operators, close_operators
 from pipelines.control import Control
 from pipelines.definition import Runtime as RuntimeOptions
 from pipelines.failure import describe
@@ -281,6 +282,7 @@ class Runner:
         if not due:
             what = f"every source has ended, but the outputs did not finish within {limit:.0f} s"
         self.outcome.error = f"{what} (runtime.stall_timeout): {describe_stall(gst, graph, MUX)}"
+        self.outcome.error += busy_operators(self.assembly.operators.values())
         return True
 
     def _only_cameras_are_away(self) -> bool:
@@ -349,15 +351,13 @@ class Runner:
         limit = ABORT_TIMEOUT_S if self._aborted else NULL_TIMEOUT_S
         self.outcome.stuck = not done.wait(limit)
         watch.close()
-        for operator in self.assembly.operators.values():
-            try:
-                operator.close()
-            except Exception as error:
-                text = str(error) if isinstance(error, ElementError) else f"{type(operator).__name__}: {error}"
-                if not self.outcome.error:
-                    self.outcome.error, self.outcome.trace = text, trace_of(error)
+        operators = self.assembly.operators.values()
+        held = busy_operators(operators)
+        text, trace = close_operators(operators)
+        if text and not self.outcome.error:
+            self.outcome.error, self.outcome.trace = text, trace
         if self.outcome.stuck:
-            self.outcome.error = self.outcome.error or f"the pipeline did not stop within {limit:.0f} s"
+            self.outcome.error = self.outcome.error or f"the pipeline did not stop within {limit:.0f} s{held}"
 
     def _settle(self) -> None:
         """Final states: what still ran is stopped; files that ended early are truncated; what was skipped is said."""

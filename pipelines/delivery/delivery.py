@@ -133,6 +133,15 @@ class Delivery:
             counters = self._outbox.counters()
         finally:
             self._outbox.close()
+        if counters.queued and not self._settings.outbox.exists():
+            log.error(
+                "%d messages for %s are lost: the outbox '%s' was deleted",
+                counters.queued,
+                self._settings.connection.name,
+                self._settings.outbox,
+            )
+            lost = counters.dropped.get("unwritten", 0) + counters.queued
+            return Counters(counters.made, counters.delivered, {**counters.dropped, "unwritten": lost})
         if counters.queued:
             log.warning(
                 "%d messages for %s wait in '%s' for the next run",

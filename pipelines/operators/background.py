@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, Literal, TypeVar
@@ -35,6 +37,7 @@ class Background(Generic[Item]):
         self._waiting: deque[Item] = deque()
         self._changed = threading.Condition()
         self._ended = False
+        self._finish_at = math.inf
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -49,12 +52,17 @@ class Background(Generic[Item]):
             self._waiting.append(item)
             self._changed.notify()
 
-    def finish(self, limit_s: float = FINISH_S) -> bool:
-        """Work off what waits and end the thread. After ``limit_s`` seconds the rest is dropped, and it is False."""
+    def end(self, limit_s: float = FINISH_S) -> None:
+        """Nothing more comes: work off what waits, for ``limit_s`` seconds from the first call on."""
         with self._changed:
+            self._finish_at = min(self._finish_at, time.monotonic() + limit_s)
             self._ended = True
             self._changed.notify()
-        self._thread.join(limit_s)
+
+    def finish(self, limit_s: float = FINISH_S) -> bool:
+        """Wait until all is done and the thread has ended. Past the limit of `end` the rest is dropped: False."""
+        self.end(limit_s)
+        self._thread.join(max(0.0, self._finish_at - time.monotonic()))
         with self._changed:
             self.dropped += len(self._waiting)
             self._waiting.clear()

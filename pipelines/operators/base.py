@@ -40,5 +40,8 @@ class Operator(BatchMetadataOperator):
         """What the operator does with one batch. An `ElementError` is shown as it is."""
         raise NotImplementedError
 
+    def end(self) -> None:
+        """Called once before any operator is closed: nothing more comes. Must not wait."""
+
     def close(self) -> None:
         """Called once, after the pipeline has stopped."""

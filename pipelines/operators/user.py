@@ -88,6 +88,7 @@ class UserOperator(Operator):
         self._name, self._sources, self._on_error = name, sources, on_error
         self._padding, self._mux_size = padding, mux_size
         self._frames = self._failures = self._slow = 0
+        self._at = ("", 0.0)  # what it works on in the stream, and since when
         self._lock = threading.Lock()
         self._late_events: dict[int, list[dict[str, Any]]] = defaultdict(list)  # by source id, from the background
         try:
@@ -125,6 +126,19 @@ class UserOperator(Operator):
             with self._lock:
                 late = self._late_events.pop(view.source_id, [])
             add_events(frame_meta, late)
+
+    def end(self) -> None:
+        """What waits for the background is worked off, while other operators do the same."""
+        if self._worker is not None:
+            self._worker.end()
+
+    @property
+    def busy(self) -> str:
+        """What it is doing in the stream, and for how long; empty if nothing."""
+        place, since = self._at
+        if not since:
+            return ""
+        return f"operator '{self._name}' has been at {place or 'a batch'} for {time.monotonic() - since:.0f} s"
 
     def _edit(self, view: FrameView, batch_meta: Any, frame_meta: Any, placement: Placement) -> Any:
         answer = self._call(view)
@@ -190,6 +204,8 @@ class UserOperator(Operator):
         """
         self._frames += frames
         started = time.perf_counter()
+        if self._worker is None:
+            self._at = (place, time.monotonic())
         try:
             answer = work()
             if answer is not None:
@@ -204,6 +220,8 @@ class UserOperator(Operator):
             if self._failures == frames:
                 log.warning("%s: skipped and counted, as others will be\n%s", text, trace_of(error).rstrip())
             return False
+        finally:
+            self._at = ("", 0.0)
         self._watch_pace(time.perf_counter() - started)
         return True
 

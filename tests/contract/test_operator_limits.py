@@ -8,7 +8,14 @@ import threading
 import pytest
 
 from elements.base import ElementError
+from pipelines.closing import busy_operators
+from pipelines.scripted import batch_of, use_portable_api
 from pipelines.testing import ScriptedFrame, objects_of, run_operator
+
+use_portable_api()
+
+from pipelines.operators.background import Background  # noqa: E402 (needs the API)
+from pipelines.operators.user import UserOperator  # noqa: E402
 
 LABELS = ("person", "dog")
 
@@ -96,3 +103,34 @@ def test_nothing_leaves_an_operator(error):
 
     (failure,) = run_operator(rule, [frame()]).failures
     assert error.__name__ in failure
+
+
+def test_background_operators_that_never_return_are_waited_for_together(monkeypatch):
+    never = threading.Event()
+    workers = [Background(f"w{n}", lambda _item: never.wait(600), 4, "drop-oldest") for n in range(3)]
+    for worker in workers:
+        worker.give(1)
+        worker.give(2)
+    now = [100.0]
+    monkeypatch.setattr("pipelines.operators.background.time.monotonic", lambda: now[0])
+    for worker in workers:
+        worker.end(limit_s=0.05)
+    now[0] += 0.05  # the time is up for all of them
+    assert [worker.finish() for worker in workers] == [False] * 3
+    never.set()
+
+
+def test_an_operator_that_holds_the_stream_up_is_named():
+    told = []
+
+    class Slow:
+        def process(self, f):
+            told.append(busy_operators([runner]))
+
+    runner = UserOperator(
+        name="slow", operator=Slow, params={}, sources=["door"], padding=False, mux_size=None, run="inline", queue=1,
+        overflow="drop-oldest", on_error="stop", report=lambda text, _trace: told.append(text),
+    )  # fmt: skip
+    runner.handle_metadata(batch_of([frame(number=4)]))
+    assert told == ["; operator 'slow' has been at source 'door', frame 4 for 0 s"]
+    assert busy_operators([runner]) == ""

@@ -73,3 +73,13 @@ def test_a_sender_that_is_killed_is_started_again(tmp_path, caplog):
     assert "ended with status -9; started again" in caplog.text
     delivery.close()
     assert numbers(tmp_path / "m.jsonl") == list(range(10))
+
+
+def test_messages_of_an_outbox_that_is_deleted_are_counted_as_dropped(tmp_path, caplog):
+    delivery = Delivery(settings(tmp_path, tmp_path))
+    delivery.put(numbered("t", range(5)))
+    (tmp_path / "outbox.db").unlink()
+    counters = delivery.close(0.1)
+    assert (counters.made, counters.delivered, counters.queued, sum(counters.dropped.values())) == (5, 0, 0, 5)
+    assert "5 messages for file" in caplog.text
+    assert "are lost: the outbox" in caplog.text
