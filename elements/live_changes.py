@@ -140,6 +140,8 @@ class LiveChanges:
             raise ModelError(f"'{unknown[0]}' is no option of an infer stage")
         values, user_set = dict(self._values), set(self._user_set)
         for name, value in names.items():
+            if value is not None and isinstance(values[name], str) and not isinstance(value, str):
+                raise ModelError(f"{name}: {value!r} is not text")
             values[name] = value
             (user_set.discard if value is None else user_set.add)(name)
         answer = self._running.swap(self._config(values, user_set))

@@ -176,7 +176,7 @@ class Control:
                 live.set_threshold("iou", value)
             case SetInterval(value=int() as value):
                 live.set_interval(value)
-            case SetSwap(options=options):
+            case SetSwap(options=Mapping() as options):
                 live.set_swap_options(options)
             case SetReload(value=value):
                 live.set_reload(value)
@@ -197,7 +197,7 @@ class Control:
             case SetInterval(value=value):
                 options = replace(options, interval=value)
             case SetClasses(value=value):
-                options = replace(options, classes=None if value is None else tuple(value))
+                options = replace(options, classes=_classes(value))
             case SetRegion(value=value):
                 options = replace(options, region=None if value is None else parse_region(value))
             case SwapModel(model=model, options=others):
@@ -205,6 +205,14 @@ class Control:
                     raise ModelError("a source's model has the stage's other options: give them with the stage's model")
                 options = replace(options, model=model)
         return live.set_sources({**live.sources, source_id: options}).get(source_id)
+
+
+def _classes(value: Any) -> tuple[str | int, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str | int) for item in value):
+        raise ModelError(f"classes: {value!r} is not a list of names or numbers")
+    return tuple(value)
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
