@@ -381,6 +381,7 @@ def test_options_of_sources_change_while_running(tmp_path, clips):
         result = run.apply(SetClasses("infer", ("cat",), "clip0"))
         assert result.state is ResultState.REFUSED
         assert "'cat' is not a class of the model" in result.reason
+        assert run.apply(SwapModel("infer", OLD, options={"labels": 5})).reason == "labels: 5 is not text"
         run.element.set_property("source-options", '{"0": {"classes": ["car"]}}')
         run.wait_for_frames(10)
         lines = events(run.out)

@@ -106,6 +106,17 @@ def test_a_further_output_must_be_explained():
     assert choose_decoder(Sample(outputs, SIZE), "yolov8").reading.outputs == ("output",)
 
 
+@pytest.mark.parametrize(
+    ("columns", "declared", "fits"), [(6, "obb", "detect"), (6, "pose", "detect"), (6, "segment", "detect")]
+)
+def test_a_task_that_does_not_fit_is_told_with_the_one_that_does(columns, declared, fits):
+    rows = np.zeros((1, 300, columns), np.float32)
+    with pytest.raises(
+        ModelError, match=rf"no layout known here for task {declared} \(.*\), but fit task {fits}: set 'task'"
+    ):
+        choose_decoder(Sample({"output": rows}, SIZE, task=declared))
+
+
 def test_two_readings_are_refused_by_name():
     with pytest.raises(ModelError) as raised:
         choose_decoder(sample(1, 189, 9, largest=2))

@@ -36,6 +36,13 @@ def choose_decoder(sample: Sample, layout: str = "auto") -> Decoder:
     best = max((reading.certainty for _, reading in readings), default=NO_FIT)
     if best < FITS:
         task = f" for task {sample.task}" if sample.task else ""
+        others = _other_tasks(sample)
+        if others:
+            raise ModelError(
+                f"its outputs, {sample.described()}, are no layout known here{task} ({_known(sample.task)}), but fit "
+                f"task {' or '.join(others)}: set 'task' to what it does. If that is {sample.task}, give 'labels' with "
+                "one name per class, or export it in a layout of 'gstorch models layouts'"
+            )
         raise ModelError(
             f"its outputs, {sample.described()} for a {sample.size[0]}x{sample.size[1]} input, are no layout known "
             f"here{task} ({_known(sample.task)}; see 'gstorch models layouts'). If they are one of them all the same, "
@@ -81,10 +88,19 @@ def _readings(kind: type[Decoder], sample: Sample) -> list[Reading]:
     return found
 
 
+def _other_tasks(sample: Sample) -> list[Task]:
+    """The tasks that the outputs fit, where they do not fit the one that is declared."""
+    if sample.task is None:
+        return []
+    undeclared = replace(sample, task=None)
+    readings = [reading for kind in Decoder.registry.values() for reading in _readings(kind, undeclared)]
+    return list(dict.fromkeys(reading.task for reading in readings if reading.certainty >= FITS))
+
+
 def _known(task: Task | None) -> str:
     """The layouts' names; with their shapes where the task leaves few."""
     if task in (None, "detect"):
-        return ", ".join(LAYOUTS)
+        return ", ".join(name for name in LAYOUTS if task is None or task in Decoder.registry[name].shapes)
     return "; ".join(
         f"{name} {kind.shapes[task]}" for name, kind in sorted(Decoder.registry.items()) if task in kind.shapes
     )
