@@ -49,6 +49,6 @@ def rules_of(values: Mapping[str, Any]) -> FilterRules:
             try:
                 value = READERS[prop.name](value)
             except ValueError as error:
-                raise ValueError(f"{prop.name}: '{value}': {error}; {prop.blurb.split(';')[0]}") from None
+                raise ValueError(f"{prop.name}: '{value}': {error}; {prop.blurb.removesuffix(LIVE)}") from None
         options[prop.name.replace("-", "_")] = value
     return FilterRules(**options)

@@ -50,7 +50,7 @@ class PyMetaFilter(PropertyTable, GstBase.BaseTransform):
         try:
             self._filter = BatchFilter(rules_of(self.values))
         except ValueError as error:
-            raise ElementError(f"{self.get_name()}: {error}") from None
+            raise ElementError(str(error)) from None
         return True
 
     def property_changed(self, name: str, value: Any) -> None:

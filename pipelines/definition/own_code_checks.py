@@ -73,6 +73,6 @@ def _check_operator(document: Document, path: KeyPath, stage: OperateStage) -> N
 
 
 def _would_load_the_wrong_api(document: Document) -> bool:
-    """Operators may import pyservicemaker: not before ours is chosen, where NVIDIA's is installed but not wanted."""
+    """Operators import the API: not before ours is chosen, where NVIDIA's is installed but not wanted."""
     portable = str(document.at(("runtime", "prefer"))) == "portable"
     return portable and _API not in sys.modules and importlib.util.find_spec(_API) is not None

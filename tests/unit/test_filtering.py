@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from elements.filtering.apply import Objects, TrackAges, decide
+from elements.filtering.options import PROPERTIES, rules_of
 from elements.filtering.rules import FilterRules
 from elements.filtering.texts import READERS, properties_of
 
@@ -190,3 +191,9 @@ def test_a_foot_beyond_the_edge_stands_just_inside():
     """A tracker carries boxes over the edge of the picture; the lower half holds them all the same."""
     below = objects([(100, 300, 140, 520)], ["person"], [0], [0.9], [1])
     assert kept(FilterRules(regions=(((0, 0.5), (1, 0.5), (1, 1), (0, 1)),)), below) == [True]
+
+
+def test_a_wrong_property_is_named_with_its_example():
+    values = {prop.name: prop.default for prop in PROPERTIES} | {"remap": "red:-4"}
+    with pytest.raises(ValueError, match=r"remap: 'red:-4': .*; New class numbers, 'person:5;2:0'$"):
+        rules_of(values)
