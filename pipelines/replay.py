@@ -119,6 +119,9 @@ class _Filter:
     def handle_metadata(self, batch_meta: Any) -> None:
         self._filter.apply(batch_meta)
 
+    def close(self) -> None:
+        self._filter.close()
+
     @property
     def stats(self) -> dict[str, int]:
         return {"objects_seen": self._filter.seen, "objects_removed": self._filter.removed}

@@ -49,6 +49,12 @@ class Rules:
     lines: tuple[Line, ...] = ()
     directions: tuple[Direction, ...] = ()
 
+    @property
+    def class_names(self) -> set[str]:
+        """Class names that the rules speak of."""
+        rules: tuple[Zone | Line | Direction, ...] = (*self.zones, *self.lines, *self.directions)
+        return {name for rule in rules for name in rule.classes if isinstance(name, str)}
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

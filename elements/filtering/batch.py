@@ -9,6 +9,7 @@ import numpy as np
 
 from elements.filtering.apply import Decision, Objects, TrackAges, decide
 from elements.filtering.rules import FilterRules
+from elements.metadata.class_names import UnseenNames
 from elements.metadata.edit import remove_objects
 from elements.metadata.placement import Placement
 from elements.metadata.writer import UNTRACKED_OBJECT_ID, short_label
@@ -18,16 +19,22 @@ class BatchFilter:
     """Applies rules to batch after batch.
 
     Attributes:
-        rules: may be exchanged between two batches.
+        rules: in force; see `change`.
         padding: whether the stream mux keeps the aspect ratio by padding; ``None``: not known yet.
         seen: objects that came in.
         removed: objects that went.
     """
 
-    def __init__(self, rules: FilterRules, padding: bool | None = None) -> None:
-        self.rules, self.padding = rules, padding
+    def __init__(self, rules: FilterRules, padding: bool | None = None, name: str = "filter") -> None:
+        self.padding, self._name = padding, name
+        self.change(rules)
         self.seen = self.removed = 0
         self._ages: dict[int, TrackAges] = {}  # by source id
+
+    def change(self, rules: FilterRules) -> None:
+        """Use these rules from the next batch on."""
+        self.rules = rules
+        self._names = UnseenNames(self._name, rules.names)
 
     def apply(self, batch_meta: Any) -> None:
         """Filter the objects of every frame (pyservicemaker's BatchMetadata)."""
@@ -38,7 +45,13 @@ class BatchFilter:
             objects = read_objects(frame, Placement.of(size, mux, bool(self.padding)))
             ages = self._ages.setdefault(frame.source_id, TrackAges())
             self.seen += len(objects)
-            self.removed += carry_out(decide(objects, rules, size, ages, frame.buffer_pts / 1e9), frame)
+            decision = decide(objects, rules, size, ages, frame.buffer_pts / 1e9)
+            self._names.see([*objects.labels, *decision.labels.values()])
+            self.removed += carry_out(decision, frame)
+
+    def close(self) -> None:
+        """Tell which classes of the rules were never seen."""
+        self._names.tell()
 
 
 def read_objects(frame: Any, placement: Placement) -> Objects:

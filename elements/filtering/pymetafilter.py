@@ -48,7 +48,7 @@ class PyMetaFilter(PropertyTable, GstBase.BaseTransform):
         self.values.update({"objects-seen": 0, "objects-removed": 0})
         self._api = pyservicemaker()
         try:
-            self._filter = BatchFilter(rules_of(self.values))
+            self._filter = BatchFilter(rules_of(self.values), name=self.get_name())
         except ValueError as error:
             raise ElementError(str(error)) from None
         return True
@@ -57,12 +57,14 @@ class PyMetaFilter(PropertyTable, GstBase.BaseTransform):
         if self._filter is None:
             return
         try:
-            self._filter.rules = rules_of(self.values)
+            self._filter.change(rules_of(self.values))
         except ValueError as error:
             log.error("%s: %s: the rules stay as they were", self.get_name(), error)
 
     @guarded(False)
     def do_stop(self) -> bool:
+        if self._filter is not None:
+            self._filter.close()
         self._filter = None
         return True
 

@@ -56,6 +56,12 @@ class FilterRules:
     merge_iou: float = 0.0
     limit: int = 0
 
+    @property
+    def names(self) -> set[str]:
+        """Class names that the rules expect of objects, before or after they are renamed."""
+        spoken = {*self.rename, *self.remap, *self.keep, *self.drop, *self.class_confidence}
+        return {name for name in spoken if isinstance(name, str)}
+
     def __post_init__(self) -> None:
         for what, least, most in (
             ("width", self.min_size[0], self.max_size[0]),

@@ -12,6 +12,7 @@ from elements.analytics.engine import Findings, SourceAnalytics
 from elements.analytics.geometry import anchors
 from elements.analytics.rules import Rules, Settings
 from elements.analytics.tracks import Sighting
+from elements.metadata.class_names import UnseenNames
 from elements.metadata.edit import attach_json, find_jsons
 from elements.metadata.writer import UNTRACKED_OBJECT_ID
 from pipelines.operators.base import Operator, Report
@@ -44,6 +45,7 @@ class Analyze(Operator):
         super().__init__(report)
         self._name, self._sources = name, sources
         self._padding, self._mux_size, self._anchor = padding, mux_size, settings.anchor
+        self._names = UnseenNames(name, {word for own in rules.values() for word in own.class_names})
         self._engines = {source_id: SourceAnalytics(own, settings) for source_id, own in rules.items()}
 
     @property
@@ -57,7 +59,12 @@ class Analyze(Operator):
             engine = self._engines.get(frame.source_id)
             if engine is not None:
                 rows, sightings, aspect = self._sightings(frame)
+                self._names.see([sighting.label for sighting in sightings])
                 self._attach(frame, rows, engine.update(frame.buffer_pts / 1e9, sightings, aspect))
+
+    def close(self) -> None:
+        """Tell which classes of the rules were never seen."""
+        self._names.tell()
 
     def _sightings(self, frame: Any) -> tuple[list[int], list[Sighting], float]:
         """The tracked objects, their positions among ``object_items``, and the picture's width / height."""

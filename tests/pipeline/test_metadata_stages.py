@@ -62,6 +62,12 @@ def test_filter_between_detector_and_outputs(folder):
     assert done.summary["filters"] == {"filter": {"objects-seen": 4 * FRAMES, "objects-removed": 2 * FRAMES}}
 
 
+def test_a_misspelt_class_is_told(folder):
+    done = run(folder, "filter: {keep: [gren]}")
+    assert done.code == 0, done.stderr
+    assert f"filter: none of {4 * FRAMES} objects was of class 'gren': did you mean 'green'?" in done.stderr
+
+
 def test_region_in_parts_of_each_source(folder):
     """The red box stands in the left 30 % of either source, the others do not."""
     done = run(folder, "filter: {regions: [[[0, 0], [0.35, 0], [0.35, 1], [0, 1]]]}")
