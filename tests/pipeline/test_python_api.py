@@ -1,4 +1,4 @@
-"""The README's way to run a pipeline from a program of one's own."""
+"""The way of docs/live-changes.md to run a pipeline from a program of one's own."""
 
 from __future__ import annotations
 
