@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import numpy as np
@@ -85,7 +86,7 @@ def test_objects_in_objects_know_their_parents():
 
 def test_vectors():
     car, _ = run({"model-path": "tests.cascade_models:Vector", "operate-on": '{"id": 3}'})
-    assert [text for _, text in car["user"]] == ["[1.0, 0.0, 0.0]"]
+    assert [json.loads(text) for _, text in car["user"]] == [[1.0, 0.0, 0.0]]
 
 
 def test_a_class_offset():
