@@ -301,7 +301,8 @@ def test_skipped_failures_are_counted_and_change_nothing_else(caplog):
 # --- the background ---------------------------------------------------------------------------------------------------
 
 
-def test_giving_never_waits_and_the_oldest_goes():
+@pytest.mark.parametrize(("overflow", "left"), [("drop-oldest", [5, 6, 7]), ("drop-newest", [1, 2, 3])])
+def test_giving_never_waits_and_what_has_no_room_is_counted(overflow, left):
     busy, go, done = threading.Event(), threading.Event(), []
 
     def work(item):
@@ -309,32 +310,14 @@ def test_giving_never_waits_and_the_oldest_goes():
         go.wait(10)
         done.append(item)
 
-    worker = Background("test", work, 3, "drop-oldest")
+    worker = Background("test", work, 3, overflow)
     worker.give(0)
     assert busy.wait(10)
     for item in range(1, 8):
         worker.give(item)
     go.set()
     assert worker.finish()
-    assert (done, worker.dropped) == ([0, 5, 6, 7], 4)
-
-
-def test_or_the_newest_goes():
-    busy, go, done = threading.Event(), threading.Event(), []
-
-    def work(item):
-        busy.set()
-        go.wait(10)
-        done.append(item)
-
-    worker = Background("test", work, 3, "drop-newest")
-    worker.give(0)
-    assert busy.wait(10)
-    for item in range(1, 8):
-        worker.give(item)
-    go.set()
-    assert worker.finish()
-    assert (done, worker.dropped) == ([0, 1, 2, 3], 4)
+    assert (done, worker.dropped) == ([0, *left], 4)
 
 
 def test_work_that_does_not_end_is_left_behind_and_counted():
