@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elements.inference.crops import CropFrame, crop_regions, moved
-from elements.inference.errors import ModelError
+from elements.inference.errors import ModelError, unknown_key
 from elements.inference.frame import Frame, Region
 from elements.inference.result import Result
 from elements.metadata.detections import Detections
@@ -67,8 +66,7 @@ class OperateOn:
         known = [f.name for f in fields(cls)]
         for key in values:
             if key not in known:
-                near = difflib.get_close_matches(str(key), known, n=1)
-                raise ModelError(f"operate-on: unknown key '{key}'" + (f": did you mean '{near[0]}'?" if near else ""))
+                raise unknown_key(key, known, "operate-on: ")
         if "id" not in values:
             raise ModelError("operate-on: 'id' is missing: the unique-id of the stage whose objects it works on")
         return cls(**{**values, "classes": tuple(values.get("classes", ()))})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args, get_type_hints
 
-from elements.inference.errors import ModelError
+from elements.inference.errors import ModelError, unknown_key
 from elements.inference.letterbox import LetterboxMode, Size
 from elements.inference.names import Labels
 from elements.inference.preprocess import ColorOrder, ValueRange
@@ -107,8 +106,7 @@ class ModelConfig:
             name = key.replace("-", "_")
             name = "path" if name == "model" else name
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                raise ModelError(f"unknown key '{key}'" + (f": did you mean '{near[0]}'?" if near else ""))
+                raise unknown_key(key, known)
             if value is not None and value != "auto":
                 values[name] = value
         if not values.get("path"):

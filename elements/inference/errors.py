@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from elements.inference.frame import Frame
@@ -48,3 +49,9 @@ def failure_text(frames: Sequence[Frame], error: BaseException) -> str:
 def culprit_of(error: BaseException) -> BaseException:
     """The exception whose trace shows what failed."""
     return error.__cause__ or error if isinstance(error, FrameError) else error
+
+
+def unknown_key(key: object, known: Sequence[str], where: str = "") -> ModelError:
+    """The error for an option that does not exist, with the nearest one that does. ``where`` comes before it."""
+    near = difflib.get_close_matches(str(key).replace("-", "_"), known, n=1)
+    return ModelError(f"{where}unknown key '{key}'" + (f": did you mean '{near[0]}'?" if near else ""))

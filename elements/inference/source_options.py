@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from elements.analytics.geometry import Point, is_flat
 from elements.inference.config import parse_list
-from elements.inference.errors import ModelError
+from elements.inference.errors import ModelError, unknown_key
 from elements.inference.names import class_ids_of
 from elements.metadata.detections import Detections
 
@@ -65,8 +64,7 @@ class SourceOptions:
         for key, value in options.items():
             name = str(key).replace("-", "_")
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                raise ModelError(f"unknown key '{key}'" + (f": did you mean '{near[0]}'?" if near else ""))
+                raise unknown_key(key, known)
             values[name] = value
         if values.get("classes") is not None:
             values["classes"] = tuple(parse_list(values["classes"]))

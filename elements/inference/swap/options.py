@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from elements.inference.errors import ModelError
+from elements.inference.errors import ModelError, unknown_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,6 @@ class SwapOptions:
         for key, value in options.items():
             name = str(key).replace("-", "_")
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                raise ModelError(f"swap: unknown key '{key}'" + (f": did you mean '{near[0]}'?" if near else ""))
+                raise unknown_key(key, known, "swap: ")
             values[name] = value
         return cls(**values)
