@@ -1,6 +1,6 @@
 """`gstorch run` on a GPU without the SDK, and beside it what decoder and network can do alone, in one session.
 
-    python -m benchmarks.gpu_end_to_end CLIP [--streams 1 8 16 32] [--json out.json]
+    python -m benchmarks.gpu_end_to_end CLIP [--streams 1 8 16 32] [--compile] [--json out.json]
 
 CLIP, a 1080p H.264 file, is opened once per stream. Needs a GPU, torch, and NVIDIA's decoder wheel on GST_PLUGIN_PATH.
 Rates, of the whole and of the decoder, are those of the middle half of all frames: at the beginning sources come one by
@@ -44,9 +44,11 @@ def middle_rate(counts: Sequence[tuple[float, int]]) -> float:
     return (last - first) / (end - begin)
 
 
-def definition(clip: Path, streams: int, events: Path) -> dict[str, Any]:
+def definition(clip: Path, streams: int, events: Path, compiled: bool) -> dict[str, Any]:
     """Inference and an event file, no pixels out."""
-    infer = {"model": NETWORK, "layout": "yolov8", "input_size": 640, "letterbox": "center", "device": "cuda"}
+    size = "640x384" if compiled else "640"
+    network = {"model": NETWORK, "layout": "yolov8", "letterbox": "center", "device": "cuda"}
+    infer = {**network, "input_size": size, "compile": compiled}
     return {
         "pipeline": "bench",
         "sources": [{"name": f"s{i}", "uri": str(clip.resolve())} for i in range(streams)],
@@ -55,11 +57,11 @@ def definition(clip: Path, streams: int, events: Path) -> dict[str, Any]:
     }
 
 
-def end_to_end(clip: Path, streams: int, program: list[str]) -> Figures:
+def end_to_end(clip: Path, streams: int, program: list[str], compiled: bool = False) -> Figures:
     """Frames/s of the whole pipeline."""
     with tempfile.TemporaryDirectory() as folder:
         path, events = Path(folder, "bench.yaml"), Path(folder, "events.jsonl")
-        path.write_text(yaml.safe_dump(definition(clip, streams, events)), encoding="utf-8")
+        path.write_text(yaml.safe_dump(definition(clip, streams, events, compiled)), encoding="utf-8")
         command = [*program, "run", str(path), "--json", "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
         times = batch_times(events) if done.returncode == 0 else []
@@ -110,12 +112,15 @@ def decoding(clip: Path, streams: int) -> float:
     return middle_rate(counts)
 
 
-def inference(batches: list[int]) -> Figures:
+def inference(batches: list[int], compiled: bool) -> Figures:
     """Images/s of the model alone, from pictures on the GPU to detections on the host, several batches on the way."""
-    from benchmarks.gpu_inference import SIZE, whole_figures
+    from benchmarks.gpu_inference import SIZE, compiled_figures, whole_figures
     from elements.inference.config import ModelConfig
     from elements.inference.model import DetectionModel
 
+    if compiled:
+        found = {batch: compiled_figures(batch)["compiled"] for batch in batches}
+        return {str(batch): round(figures["two_on_the_way_images_per_s"]) for batch, figures in found.items()}
     config = ModelConfig(NETWORK, device="cuda", input_size=SIZE, letterbox="center", layout="yolov8")
     model = DetectionModel(config)
     model.load()
@@ -124,10 +129,11 @@ def inference(batches: list[int]) -> Figures:
     return {str(batch): round(figures["two_on_the_way_images_per_s"]) for batch, figures in found.items()}
 
 
-def alone(part: str, clip: Path, streams: list[int]) -> Any:
+def alone(part: str, clip: Path, streams: list[int], compiled: bool) -> Any:
     """A ceiling, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.gpu_end_to_end", str(clip), "--only", part, "--streams"]
-    done = subprocess.run([*command, *map(str, streams)], stdout=subprocess.PIPE, text=True, check=True)
+    command = [sys.executable, "-m", "benchmarks.gpu_end_to_end", str(clip), "--only", part]
+    command += ["--compile"] * compiled + ["--streams", *map(str, streams)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
@@ -135,6 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("clip", type=Path)
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 8, 16, 32])
+    parser.add_argument("--compile", action="store_true", help="the network compiled by torch.compile")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", choices=["decode", "model"], help=argparse.SUPPRESS)
     parser.add_argument("--program", nargs="+", default=[sys.executable, "-m", "app.main"], help=argparse.SUPPRESS)
@@ -143,16 +150,16 @@ def main() -> None:
         print(json.dumps({str(n): round(decoding(options.clip, n)) for n in options.streams}))
         return
     if options.only == "model":
-        print(json.dumps(inference(options.streams)))
+        print(json.dumps(inference(options.streams, options.compile)))
         return
     figures: Figures = {
-        "decode": alone("decode", options.clip, options.streams),
-        "model": alone("model", options.clip, options.streams),
+        "decode": alone("decode", options.clip, options.streams, False),
+        "model": alone("model", options.clip, options.streams, options.compile),
     }
     print("| streams | frames/s | decoder alone | model alone | share of the lower | CPU ms/frame | first result s |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for streams in options.streams:
-        found = end_to_end(options.clip, streams, options.program)
+        found = end_to_end(options.clip, streams, options.program, options.compile)
         decode, model = figures["decode"][str(streams)], figures["model"][str(streams)]
         figures[str(streams)] = found | {"share": found["frames_per_s"] / min(decode, model)}
         print(

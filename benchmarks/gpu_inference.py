@@ -1,6 +1,6 @@
 """Costs of inference on a GPU, part by part, with 1080p frames and a network of the smallest YOLOs' size.
 
-    python -m benchmarks.gpu_inference [--batches 1 8 16 32] [--json out.json]
+    python -m benchmarks.gpu_inference [--batches 1 8 16 32] [--compiled 1 16] [--json out.json]
 
 Times are medians over rounds, each of many runs between two CUDA events; rates of the whole path are wall time.
 """
@@ -12,8 +12,9 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ import torch
 from benchmarks.network import Detector as Network
 from elements.inference.config import ModelConfig
 from elements.inference.decoders import Sample, choose_decoder
+from elements.inference.engines.base import DeviceEngine
 from elements.inference.frame import ArrayFrame
 from elements.inference.gpu.detect import COLUMNS, Detector
 from elements.inference.gpu.letterbox import Pixels, fill_table, letterbox
@@ -31,7 +33,9 @@ from elements.inference.letterbox import LetterboxMode, place
 from elements.inference.model import DetectionModel
 from elements.inference.preprocess import Preprocess
 
+NETWORK = "benchmarks.network:Detector"
 SIZE = (640, 640)
+WIDE = (640, 384)  # of 16:9 pictures
 SOURCE = (1920, 1080)
 PITCH = 6144  # of NVIDIA's RGB surfaces at 1920
 Figures = dict[str, Any]
@@ -143,8 +147,9 @@ def whole_figures(model: DetectionModel, batch: int, seconds: float = 2.0) -> Fi
     path = model._device
     assert path is not None
     frames = [GpuFrame(seed) for seed in range(batch)]
-    size = SIZE
-    if model._network is not None and model._network.stride:
+    assert model._network is not None
+    size = model._network.size
+    if model._network.stride:
         size = model._plan(frames, model._network)[0].size
     for _ in range(20):
         model.infer(frames)
@@ -173,9 +178,48 @@ def whole_figures(model: DetectionModel, batch: int, seconds: float = 2.0) -> Fi
     return figures
 
 
+def uncompiled_figures(batches: list[int]) -> Figures:
+    """Letterbox, decoding, network and the whole path, as they are without torch.compile."""
+    figures = letterbox_figures() | detect_figures()
+    kinds: dict[str, LetterboxMode] = {"square": "stretch", "rectangular": "center"}
+    for name, letterboxed in kinds.items():
+        model = DetectionModel(
+            ModelConfig(NETWORK, device="cuda", input_size=SIZE, letterbox=letterboxed, layout="yolov8")
+        )
+        model.load()
+        if name == "square":
+            figures["network"] = network_figures(model, batches)
+        figures[f"whole_{name}"] = {f"batch_{batch}": whole_figures(model, batch) for batch in batches}
+        model.close()
+    return figures
+
+
+def compiled_figures(batch: int) -> Figures:
+    """With torch.compile: seconds to load, images/s of the network alone and of the whole path, both at 640x384."""
+    config = ModelConfig(NETWORK, device="cuda", input_size=WIDE, layout="yolov8", batch_size=batch)
+    figures: Figures = {}
+    for name, compiled in (("plain", False), ("compiled", True)):
+        model = DetectionModel(replace(config, compile=compiled))
+        started = time.perf_counter()
+        model.load()
+        loaded = time.perf_counter() - started
+        assert model._network is not None
+        assert model._device is not None
+        path, engine = model._device, cast(DeviceEngine, model._network.engine)
+        with torch.inference_mode(), torch.cuda.stream(path._stream):
+            forward = path._compiled.get((batch, WIDE))
+            bare = GraphRunner(engine, batch, WIDE, lambda outputs: outputs[0], path._pool, forward)
+            network = batch * 1e6 / gpu_us(bare.run)
+        whole = whole_figures(model, batch)
+        figures[name] = {"load_s": loaded, "network_graph_images_per_s": network, **whole}
+        model.close()
+    return figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 16, 32])
+    parser.add_argument("--compiled", type=int, nargs="+", help="only these batches, with torch.compile and without")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     figures: Figures = {
@@ -183,19 +227,10 @@ def main() -> None:
         "torch": torch.__version__,
         "weights": sum(weight.numel() for weight in Network().parameters()),
     }
-    figures |= letterbox_figures()
-    figures |= detect_figures()
-    kinds: dict[str, LetterboxMode] = {"square": "stretch", "rectangular": "center"}
-    for name, letterboxed in kinds.items():
-        config = ModelConfig(
-            "benchmarks.network:Detector", device="cuda", input_size=SIZE, letterbox=letterboxed, layout="yolov8"
-        )
-        model = DetectionModel(config)
-        model.load()
-        if name == "square":
-            figures["network"] = network_figures(model, options.batches)
-        figures[f"whole_{name}"] = {f"batch_{batch}": whole_figures(model, batch) for batch in options.batches}
-        model.close()
+    if options.compiled:
+        figures |= {f"batch_{batch}": compiled_figures(batch) for batch in options.compiled}
+    else:
+        figures |= uncompiled_figures(options.batches)
     text = json.dumps(figures, indent=1)
     print(text)
     if options.json:

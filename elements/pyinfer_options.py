@@ -38,6 +38,9 @@ PROPERTIES = (
     Property("precision", str, "auto", "auto, fp32 or fp16; auto: as the file was made, fp16 for torch on a GPU"),
     Property("weights", str, "", "State dict for a torch.nn.Module class of your own"),
     Property("trust", bool, False, "Load pickled models, which can run any code when they are loaded"),
+    Property(
+        "compile", bool, False, "torch.compile the network, for batch-size pictures of input-size, when it is loaded"
+    ),
     Property("unique-id", "uint", 1, "unique_component_id of the objects", 0, 2**31 - 1),
     Property("labels", str, "", "File with one class name per line, or the names with commas (one name: 'person,')"),
     Property(

@@ -45,6 +45,7 @@ class ModelConfig:
         precision: ``auto``, ``fp32`` or ``fp16``; ``auto``: as the file was made, and fp16 for torch on a GPU.
         weights: file with the weights (a state dict) for a ``torch.nn.Module`` class of your own.
         trust: load a pickled file, which can run any code when it is loaded.
+        compile: run the network as code that torch.compile makes for ``batch_size`` pictures of ``input_size``.
         params: parameters of a class of your own, or of ``postprocess``, by name.
         postprocess: ``package.module:function`` that reads the outputs in place of a layout's decoder.
 
@@ -71,6 +72,7 @@ class ModelConfig:
     precision: Precision = "auto"
     weights: str | None = None
     trust: bool = False
+    compile: bool = False
     params: Mapping[str, Any] = field(default_factory=dict)
     postprocess: str | None = None
 
@@ -82,8 +84,11 @@ class ModelConfig:
             allowed = choices(key)
             if getattr(self, key) not in allowed:
                 raise ModelError(f"{key}: '{getattr(self, key)}' is not one of {', '.join(allowed)}")
-        if not isinstance(self.trust, bool):
-            raise ModelError(f"trust: '{self.trust}' is neither true nor false")
+        for key in ("trust", "compile"):
+            if not isinstance(getattr(self, key), bool):
+                raise ModelError(f"{key}: '{getattr(self, key)}' is neither true nor false")
+        if self.compile and self.postprocess is not None:
+            raise ModelError("compile: true does not go with postprocess: leave one of them out")
         if not isinstance(self.params, Mapping) or not all(isinstance(key, str) for key in self.params):
             raise ModelError(f"params: '{self.params}' is no mapping of names to values")
         if self.pad is not None and not 0 <= self.pad <= 255:

@@ -73,7 +73,7 @@ def load_model(config: ModelConfig) -> LoadedModel:
     outputs = tuple(engine.output_names.index(name) for name in decoder.reading.outputs)
     _settle_batch(config, engine, outputs[0], size)
     stride = 0
-    if preprocess.letterbox in PADDED:
+    if preprocess.letterbox in PADDED and not config.compile:  # which is done for one size
         engine, stride = _rectangular(engine, decoder, outputs, found, size)
     log.debug(
         "%s: task %s, layout %s, input %dx%d, stride %s",

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import logging
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -194,10 +195,15 @@ class DetectionModel:
         from elements.inference.gpu.path import DevicePath
 
         path = DevicePath(network)
+        started = time.monotonic()
         try:
-            path.warm_up(self.config.batch_size or 1)
+            path.warm_up(self.config.batch_size or 1, self.config.compile)
         except Exception as error:  # torch's and CUDA's errors share no base class but this
+            if self.config.compile:  # the trial run has shown that it works as it is
+                raise ModelError(f"it cannot be compiled: {brief(error)}. Leave compile out") from error
             raise ModelError(f"it fails in its first run: {brief(error)}. {network.engine.advice}") from error
+        if self.config.compile:
+            log.info("%s: compiled in %.1f s", self.config.path, time.monotonic() - started)
         return path
 
     def _plan(self, frames: Sequence[Frame], network: LoadedModel) -> list[_Run]:

@@ -20,6 +20,9 @@ def add_infer(draft: Draft, stage: InferStage, origin: str, facts: Facts) -> Non
     draft.add_queue(f"{stage.name}-queue", origin)
     draft.convert(FORMATS, f"{stage.name}-convert", origin)
     properties = infer_properties(stage)
+    if stage.compile and stage.operate_on is None:  # which is for one number of frames: that of a full batch
+        mux = next(node for node in draft.graph.nodes.values() if node.factory == "nvstreammux")
+        properties.setdefault("batch-size", mux.properties["batch-size"])
     if others := _source_options(draft, stage):
         properties["source-options"] = others
     properties["source-names"] = json.dumps(draft.sources, ensure_ascii=False)
@@ -80,6 +83,7 @@ def infer_properties(stage: InferStage) -> dict[str, PropertyValue]:
         "precision": _declared(stage.precision),
         "weights": str(stage.weights) if stage.weights else None,
         "trust": stage.trust or None,
+        "compile": stage.compile or None,
         "device": stage.device,
         "unique-id": stage.unique_id,
         "on-error": stage.on_error,

@@ -199,6 +199,19 @@ def test_what_sources_have_otherwise_goes_by_id_and_stage():
     assert "source-options" not in build_graph(definition(stages=stages), Facts(((64, 48),))).nodes["infer"].properties
 
 
+def test_a_network_is_compiled_for_the_batches_of_the_mux():
+    graph = build_graph(
+        definition(
+            sources=["a.mp4"] * 3,
+            stages=[{"infer": {"model": "m.pt2", "compile": True}}, {"infer": {"model": "n.pt2"}}],
+        ),
+        Facts(((1280, 720),) * 3, STAND_INS),
+    )
+    compiled, other = graph.nodes["infer"].properties, graph.nodes["infer-2"].properties
+    assert (compiled["compile"], compiled["batch-size"]) == (True, 3)
+    assert not {"compile", "batch-size"} & set(other)
+
+
 def test_how_a_new_model_proves_itself():
     swap = {"shadow": 8, "keep": "1m", "max_latency": "40ms"}
     stages = [{"infer": {"model": "m.onnx", "swap": swap, "reload": "watch"}}]

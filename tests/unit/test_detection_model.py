@@ -196,6 +196,7 @@ REFUSED = {
     "class": (finder(size=(64, 64)), {"classes": ("gren",), "labels": NAMES}, ["'gren'", "did you mean 'green'"]),
     "device": (finder(size=(64, 64)), {"device": "gpu"}, ["'gpu' is not auto, cpu, cuda"]),
     "precision": (finder(size=(64, 64)), {"precision": "fp16"}, ["exported in fp32", "export it in fp16"]),
+    "compile": (finder(size=(64, 64)), {"compile": True}, ["is for engine torch, and engine onnx runs it"]),
     "batch": (finder(size=(64, 64), batch=4), {"batch_size": 8}, ["batch-size 8", "at most 4 frames"]),
     "no cuda": (finder(size=(64, 64)), {"device": "cuda:0"}, ["cuda:0", "onnxruntime-gpu", "cpu or auto"]),
 }

@@ -1,6 +1,7 @@
 """Torch engines on the CPU: every layout and kind of file gives the boxes that the ONNX finders give."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from elements.inference.config import ModelConfig  # noqa: E402
+from elements.inference.engines import torch as torch_engine  # noqa: E402
 from elements.inference.errors import FrameError, ModelError  # noqa: E402
 from elements.inference.frame import ArrayFrame  # noqa: E402
 from elements.inference.gpu import path as device_path  # noqa: E402
@@ -207,6 +209,7 @@ REFUSED = {
     "no program": ("m.pt2", text, {}, ["not a complete exported program"]),
     "weights with a file": ("m.pt", state_dict, {"weights": "w.pt"}, ["leave them out"]),
     "fp16 on the CPU": (CLASS, None, {"precision": "fp16"}, ["needs a GPU"]),
+    "compiled on the CPU": (CLASS, None, {"compile": True}, ["compile: true needs a GPU", "leave compile out"]),
     "missing weights": (CLASS, None, {"weights": "nowhere.pt"}, ["weights 'nowhere.pt': there is no such file"]),
     "device": (CLASS, None, {"device": "gpu"}, ["'gpu' is not auto, cpu, cuda"]),
     "size": (f"{__name__}:NoSize", None, {}, ["fails on a 640x640 input", "set 'input_size'"]),
@@ -280,3 +283,61 @@ def test_close_frees(tmp_path):
     model.close()
     with pytest.raises(RuntimeError, match=r"call load\(\) first"):
         model.infer([])
+
+
+# --- compiled ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    """Shapes that the compiler was given. It stands in for torch's, which takes minutes on a CPU."""
+    shapes = []
+
+    def compile_network(graph, inputs):
+        shapes.extend(tuple(value.shape) for value in inputs if tuple(value.shape)[1:2] == (3,))
+        return graph.forward
+
+    monkeypatch.setattr(torch_engine, "COMPILER", compile_network)
+    monkeypatch.setattr(torch_engine, "_check_compile", lambda *_: None)
+    torch.compiler.reset()
+    yield shapes
+    torch.compiler.reset()
+
+
+def test_the_full_batch_is_compiled_and_no_other(compiler):
+    model = loaded(CLASS, compile=True, batch_size=2, input_size=(640, 384))
+    assert compiler == [(2, 3, 384, 640)]
+    for count in (2, 1):
+        for found in model.infer([frame_of(1280, 720)] * count):
+            assert_finds(found, 1280, 720)
+    assert_finds(model.infer([frame_of(360, 640)])[0], 360, 640)  # laid into the whole input, as all are
+    assert set(model._device._runners) == {(count, (640, 384), device_path.CANDIDATES) for count in (1, 2)}
+    assert compiler == [(2, 3, 384, 640)]
+
+
+def test_a_network_that_cannot_be_compiled(compiler):
+    with pytest.raises(ModelError) as raised:
+        loaded(f"{__name__}:Looking", compile=True, batch_size=1)
+    assert re.fullmatch(r"model '.*:Looking': it cannot be compiled: .*\. Leave compile out", str(raised.value))
+
+
+class Looking(Finder):
+    def forward(self, image):
+        if float(image.sum()) < 0:
+            return image
+        return super().forward(image)
+
+
+def test_what_compiling_needs(tmp_path, monkeypatch):
+    gpu = torch.device("cuda")
+    module, script = Finder(), torch.jit.load(str(scripted(tmp_path)))
+    monkeypatch.setattr("elements.inference.gpu.letterbox.has_triton", lambda: True)
+    check, config = torch_engine._check_compile, ModelConfig(CLASS, compile=True, batch_size=4)
+    check(config, module, gpu)
+    with pytest.raises(ModelError, match=r"cannot read TorchScript: export .* leave compile out"):
+        check(config, script, gpu)
+    with pytest.raises(ModelError, match=r"one number of frames: set batch-size"):
+        check(ModelConfig(CLASS, compile=True), module, gpu)
+    monkeypatch.setattr("elements.inference.gpu.letterbox.has_triton", lambda: False)
+    with pytest.raises(ModelError, match=r"needs Triton: pip install triton"):
+        check(config, module, gpu)

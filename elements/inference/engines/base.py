@@ -101,6 +101,10 @@ class DeviceEngine(Engine):
         """
         return self.forward
 
+    def compiled(self) -> Forward:
+        """As `twin`, as code made by a compiler for the shape of its first batch, which may take a minute."""
+        raise NotImplementedError
+
     def run(self, batch: Tensor) -> list[Tensor]:
         """See `Engine.run`: with a copy to the device and back, so for trial runs only."""
         import torch
@@ -142,7 +146,10 @@ def open_engine(config: ModelConfig) -> Engine:
     """
     if not is_class_path(config.path):
         check_file(config.path)
-    module, _, name = _CLASSES[engine_name(config)].partition(":")
+    chosen = engine_name(config)
+    if config.compile and chosen != "torch":
+        raise ModelError(f"compile: true is for engine torch, and engine {chosen} runs it: leave compile out")
+    module, _, name = _CLASSES[chosen].partition(":")
     engine: Engine = getattr(importlib.import_module(module), name)(config)
     return engine
 

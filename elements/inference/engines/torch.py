@@ -14,6 +14,8 @@ from elements.inference.engines.torch_files import LoadedModule, load_module
 from elements.inference.errors import ModelError
 from elements.inference.preprocess import InputSpec
 
+COMPILER = "inductor"  # torch.compile's backend
+
 
 class ModuleEngine(DeviceEngine):
     """A network that is a `torch.nn.Module`.
@@ -55,9 +57,16 @@ class ModuleEngine(DeviceEngine):
 
     def twin(self) -> Forward:
         """See `DeviceEngine.twin`: a copy of the module that shares the weights."""
-        shared = {id(weight): weight for weight in self.module.parameters()}
-        module = copy.deepcopy(self.module, shared)
+        module = self._copy()
         return lambda batch: tensors_of(module(batch))
+
+    def compiled(self) -> Forward:
+        """See `DeviceEngine.compiled`. A network that cannot be compiled as one whole fails in its first run."""
+        module = import_torch().compile(self._copy(), fullgraph=True, dynamic=False, backend=COMPILER)
+        return lambda batch: tensors_of(module(batch))
+
+    def _copy(self) -> Any:
+        return copy.deepcopy(self.module, {id(weight): weight for weight in self.module.parameters()})
 
     def close(self) -> None:
         """See `Engine.close`."""
@@ -74,7 +83,10 @@ class TorchEngine(ModuleEngine):
             ModelError: if the file, its input or the device cannot be used.
         """
         device = torch_device(config)
-        super().__init__(load_module(config, device), device, config.precision)
+        loaded = load_module(config, device)
+        if config.compile:
+            _check_compile(config, loaded.module, device)
+        super().__init__(loaded, device, config.precision)
 
 
 def tensors_of(result: Any) -> list[TorchTensor]:
@@ -91,6 +103,22 @@ def tensors_of(result: Any) -> list[TorchTensor]:
     if not tensors:
         raise TypeError(f"it returns {type(result).__name__} without a tensor in it")
     return tensors
+
+
+def _check_compile(config: ModelConfig, module: Any, device: Any) -> None:
+    """Refuse to compile where it cannot be done, or what is compiled would never run."""
+    from elements.inference.gpu.letterbox import has_triton
+
+    if device.type != "cuda" or not has_triton():
+        lacks = "Triton: pip install triton" if device.type == "cuda" else "a GPU, and it would run on the CPU"
+        raise ModelError(f"compile: true needs {lacks}; or leave compile out")
+    if isinstance(module, import_torch().jit.ScriptModule):
+        raise ModelError(
+            "compile: true was asked for, but torch.compile cannot read TorchScript: "
+            "export the model with torch.export (.pt2) or give its class, or leave compile out"
+        )
+    if not config.batch_size:
+        raise ModelError("compile: true makes code for one number of frames: set batch-size to how many run together")
 
 
 def _dtype(precision: str, fixed: Any, on_gpu: bool) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from elements.inference.crops import CropFrame
-from elements.inference.engines.base import DeviceEngine
+from elements.inference.engines.base import DeviceEngine, Forward
 from elements.inference.errors import FrameError
 from elements.inference.frame import Frame
 from elements.inference.gpu.detect import Detector, HostDetector
@@ -79,6 +79,7 @@ class DevicePath:
     _in_force: tuple[float, float] = field(init=False, default=(-1.0, -1.0))
     _most: int = field(init=False, default=CANDIDATES)
     _runners: dict[tuple[int, Size, int], Runner] = field(init=False, default_factory=dict)
+    _compiled: dict[tuple[int, Size], Forward] = field(init=False, default_factory=dict)
     _shapes: dict[Size, list[tuple[int, ...]]] = field(init=False, default_factory=dict)  # of outputs, by input size
     _asked: Counter[tuple[int, Size, int]] = field(init=False, default_factory=Counter)  # for runners there are not
     _spare: dict[Any, list[Any]] = field(init=False, default_factory=dict)
@@ -115,10 +116,17 @@ class DevicePath:
         """Whether the device works beside the host."""
         return self._stream is not None
 
-    def warm_up(self, batch: int) -> None:
-        """Get ready for ``batch`` frames of the full input size, so that the first batch is fast."""
+    def warm_up(self, batch: int, compiled: bool = False) -> None:
+        """Get ready for ``batch`` frames of the full input size, so that the first batch is fast.
+
+        With ``compiled`` these run as compiled code. Whatever else comes runs as it would without: compiling takes too
+        long while frames wait.
+        """
+        batch, size = self._rounded(batch), self.network.size
+        if compiled:
+            self._compiled[batch, size] = self._engine.compiled()
         with self._on_device():
-            self._runner(self._rounded(batch), self.network.size).run()
+            self._runner(batch, size).run()
             if self._stream is not None:
                 self._stream.synchronize()
 
@@ -180,6 +188,7 @@ class DevicePath:
         if self._stream is not None:
             self._stream.synchronize()
         self._runners.clear()
+        self._compiled.clear()
         self._spare.clear()
 
     def _pictures(self, frames: Sequence[Frame], placements: Sequence[Placement]) -> tuple[list[Any], list[Pixels]]:
@@ -253,13 +262,14 @@ class DevicePath:
         return self._runners[key]
 
     def _make_runner(self, batch: int, size: Size, post: Post) -> Runner:
+        forward = self._compiled.get((batch, size))
         if self._engine.can_capture and self._fused:
             try:
-                return GraphRunner(self._engine, batch, size, post, self._pool)
+                return GraphRunner(self._engine, batch, size, post, self._pool, forward)
             except CaptureError as error:
                 self._engine.can_capture = False
                 log.warning("the model cannot run from a CUDA graph, so it runs call by call and slower: %s", error)
-        return Runner(self._engine, batch, size, post)
+        return Runner(self._engine, batch, size, post, forward)
 
     def _set_thresholds(self, confidence: float, iou: float) -> None:
         if (confidence, iou) != self._in_force:

@@ -26,13 +26,16 @@ class Runner:
         planes: the same memory as (B, 3, H, W).
     """
 
-    def __init__(self, engine: DeviceEngine, batch: int, size: Size, post: Post) -> None:
+    def __init__(
+        self, engine: DeviceEngine, batch: int, size: Size, post: Post, forward: Forward | None = None
+    ) -> None:
+        """Set up for ``batch`` pictures of ``size`` (width, height); ``forward`` is the network if not the engine's."""
         dtype = torch.from_numpy(engine.spec.dtype.type(0).reshape(1)).dtype
         self.input = torch.zeros(engine.spec.shape(batch, size), dtype=dtype, device=engine.device)
         if engine.channels_last and not engine.spec.channels_last:
             self.input = self.input.contiguous(memory_format=torch.channels_last)
         self.planes = self.input.permute(0, 3, 1, 2) if engine.spec.channels_last else self.input
-        self._forward: Forward = engine.forward
+        self._forward: Forward = forward or engine.forward
         self._post = post
 
     def run(self) -> torch.Tensor:
@@ -51,14 +54,15 @@ class GraphRunner(Runner):
     pool, as they never run at the same time; what one gives is valid until the next one runs.
     """
 
-    def __init__(self, engine: DeviceEngine, batch: int, size: Size, post: Post, pool: Any) -> None:
-        """Warm up and capture on the current stream.
+    def __init__(
+        self, engine: DeviceEngine, batch: int, size: Size, post: Post, pool: Any, forward: Forward | None = None
+    ) -> None:
+        """Warm up and capture on the current stream. ``forward``, if given, is a network for this shape alone.
 
         Raises:
             CaptureError: if the network cannot be captured.
         """
-        super().__init__(engine, batch, size, post)
-        self._forward = engine.twin()
+        super().__init__(engine, batch, size, post, forward or engine.twin())
         stream = torch.cuda.current_stream(engine.device)
         with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=True):
             for _ in range(WARM_UPS):

@@ -47,6 +47,11 @@ class InferStage(OneKey):
     trust: Boolean = option(
         False, description="Load a pickled model, which can run any code when it is loaded: only from who you trust."
     )
+    compile: Boolean = option(
+        False,
+        description="Engine torch on a GPU: torch.compile the network for batch_size pictures of input_size. Faster, "
+        "but loading the model takes some 20 s longer.",
+    )
     layout: Layout = option(
         "auto", description="Layout of the model's outputs (gstorch models layouts); auto: read from the model."
     )
