@@ -62,10 +62,21 @@ def rotated_iou(
     """
     boxes_a, boxes_b = (np.asarray(boxes, np.float64).reshape(-1, 4) for boxes in (boxes_a, boxes_b))
     angles_a, angles_b = (np.asarray(angles, np.float64).reshape(-1) for angles in (angles_a, angles_b))
-    shared = np.zeros((len(boxes_a), len(boxes_b)))
+    overlap = np.zeros((len(boxes_a), len(boxes_b)))
     near = np.nonzero(_bounds_touch(bounds(boxes_a, angles_a), bounds(boxes_b, angles_b)))
-    shared[near] = _shared_area(boxes_a[near[0]], angles_a[near[0]], boxes_b[near[1]], angles_b[near[1]])
-    union = _area(boxes_a)[:, None] + _area(boxes_b)[None] - shared
+    overlap[near] = paired_rotated_iou(boxes_a[near[0]], angles_a[near[0]], boxes_b[near[1]], angles_b[near[1]])
+    return overlap
+
+
+def paired_rotated_iou(
+    boxes_a: NDArray[np.float64],
+    angles_a: NDArray[np.float64],
+    boxes_b: NDArray[np.float64],
+    angles_b: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(P,) as `rotated_iou`, of row ``i`` of ``boxes_a`` and row ``i`` of ``boxes_b``."""
+    shared = _shared_area(boxes_a, angles_a, boxes_b, angles_b)
+    union = _area(boxes_a) + _area(boxes_b) - shared
     return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
 
 
@@ -80,21 +91,22 @@ def same_outline(box: ArrayLike, like: ArrayLike) -> NDArray[np.float64]:
     [1.0, -1.0, 3.0, 3.0, 1.6708]
 
     Args:
-        box: (5,) x1, y1, x2, y2, angle.
-        like: (5,), as ``box``; the angle may be any number of turns.
+        box: (..., 5) x1, y1, x2, y2, angle.
+        like: (..., 5), as ``box``; the angle may be any number of turns.
 
     Returns:
-        (5,) another name of ``box``.
+        (..., 5) another name of ``box``.
     """
-    x1, y1, x2, y2, angle = np.asarray(box, np.float64).tolist()
-    left, top, right, bottom, wanted = np.asarray(like, np.float64).tolist()
-    width, height, sides = x2 - x1, y2 - y1, (right - left, bottom - top)
-    as_is = angle + math.pi * round((wanted - angle) / math.pi)
-    exchanged = angle + math.pi / 2 + math.pi * round((wanted - angle - math.pi / 2) / math.pi)
-    if _distance((width, height), as_is, sides, wanted) <= _distance((height, width), exchanged, sides, wanted):
-        return np.array([x1, y1, x2, y2, as_is])
-    x, y = (x1 + x2) / 2, (y1 + y2) / 2
-    return np.array([x - height / 2, y - width / 2, x + height / 2, y + width / 2, exchanged])
+    box, like = np.asarray(box, np.float64), np.asarray(like, np.float64)
+    size, wanted_size = box[..., 2:4] - box[..., :2], like[..., 2:4] - like[..., :2]
+    angle, wanted = box[..., 4], like[..., 4]
+    as_is = angle + math.pi * np.round((wanted - angle) / math.pi)
+    exchanged = angle + math.pi / 2 + math.pi * np.round((wanted - angle - math.pi / 2) / math.pi)
+    keep = _distance(size, as_is, wanted_size, wanted) <= _distance(size[..., ::-1], exchanged, wanted_size, wanted)
+    middle, half = (box[..., :2] + box[..., 2:4]) / 2, size[..., ::-1] / 2
+    kept = np.concatenate([box[..., :4], as_is[..., None]], axis=-1)
+    other = np.concatenate([middle - half, middle + half, exchanged[..., None]], axis=-1)
+    return np.where(keep[..., None], kept, other)
 
 
 def degrees(angle: float) -> float:
@@ -189,6 +201,10 @@ def _area(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     return area
 
 
-def _distance(sides: tuple[float, float], angle: float, wanted_sides: tuple[float, float], wanted: float) -> float:
-    change = [math.log(max(a, 1e-3) / max(b, 1e-3)) / _SIZE_SCALE for a, b in zip(sides, wanted_sides, strict=True)]
-    return math.hypot(*change, (angle - wanted) / _ANGLE_SCALE)
+def _distance(
+    size: NDArray[np.float64], angle: NDArray[np.float64], wanted_size: NDArray[np.float64], wanted: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """How far a name of an outline is from another: (..., 2) sides and (...,) angles of both."""
+    change = np.log(np.maximum(size, 1e-3) / np.maximum(wanted_size, 1e-3)) / _SIZE_SCALE
+    distance: NDArray[np.float64] = np.hypot(np.hypot(change[..., 0], change[..., 1]), (angle - wanted) / _ANGLE_SCALE)
+    return distance

@@ -8,9 +8,9 @@ import pytest
 
 from elements.metadata.rotated import rotated_iou, same_outline
 from elements.portable.meta import PREDICTED_CONFIDENCE, FrameMeta, ObjectMeta
+from elements.portable.tracking.association import Boxes, overlapping
 from elements.portable.tracking.config import TrackerConfig
 from elements.portable.tracking.objects import SourceObjects
-from elements.portable.tracking.rotation import TurnedIoU
 from elements.portable.tracking.tracker import SourceTracker
 
 CENTRE = (320.0, 180.0)
@@ -182,18 +182,23 @@ def test_an_angle_that_is_not_a_number_is_no_detection() -> None:
 
 def test_overlap_without_angles_is_the_usual_one() -> None:
     boxes = np.array([[0, 0, 10, 10, 0], [0, 0, 10, 20, 0.0]])
-    np.testing.assert_allclose(TurnedIoU().compute(boxes, boxes), [[1, 0.5], [0.5, 1]])
+
+    def overlaps() -> list[float]:
+        both = Boxes(boxes, np.zeros(2, int))
+        return overlapping(both, both)[2].tolist()
+
+    assert overlaps() == pytest.approx([1, 0.5, 0.5, 1])
     boxes[0, 4] = math.pi / 2
-    np.testing.assert_allclose(TurnedIoU().compute(boxes, boxes), [[1, 0.5], [0.5, 1]], atol=1e-6)
+    assert overlaps() == pytest.approx([1, 0.5, 0.5, 1])
     boxes[:, 4] = math.pi / 4
-    np.testing.assert_allclose(TurnedIoU().compute(boxes, boxes)[0, 0], 1)
-    assert TurnedIoU().compute(np.empty((0, 4)), boxes).shape == (0, 2)
+    assert overlaps()[0] == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("wanted", "angle"), [(0.2, 0.2), (3.3, 0.2 + math.pi), (-6.1, 0.2 - 2 * math.pi)])
 def test_the_nearest_name_of_half_turns(wanted: float, angle: float) -> None:
-    named = same_outline(np.array([0, 0, 40, 10, 0.2]), np.array([0, 0, 41, 9, wanted]))
-    np.testing.assert_allclose(named, [0, 0, 40, 10, angle])
+    box, like = np.array([0, 0, 40, 10, 0.2]), np.array([0, 0, 41, 9, wanted])
+    np.testing.assert_allclose(same_outline(box, like), [0, 0, 40, 10, angle])
+    np.testing.assert_allclose(same_outline([box, box], [like, box]), [[0, 0, 40, 10, angle], box])  # rows
 
 
 def overlap(a: ObjectMeta, b: ObjectMeta) -> float:

@@ -84,12 +84,12 @@ def test_early_termination_age_lets_a_tentative_target_miss_frames() -> None:
     flicker = lambda time_s: walker(0)(time_s) if seen[round(time_s, 2)] else []  # noqa: E731
     assert ids_over(source(), every(0.05, 4), flicker) == [[], [], [], [1]]
     patient = source(early_termination_age=2, probation_age=3)
-    assert len(patient.tracker._groups) == 0
+    assert len(patient.tracker._targets) == 0
     ids_over(patient, every(0.05, 2), flicker)
-    assert patient.tracker._groups  # alive after one miss
+    assert len(patient.tracker._targets) == 1  # alive after one miss
     impatient = source(early_termination_age=1, probation_age=3)
     ids_over(impatient, every(0.05, 2), flicker)
-    assert not impatient.tracker._groups
+    assert len(impatient.tracker._targets) == 0
 
 
 @pytest.mark.parametrize("fps", [5, 10, 15, 30, 60])

@@ -17,6 +17,7 @@ from elements.portable.tracking.tracker import UNCONFIRMED, SourceTracker
 _TRACKER_CONFIDENCE = 1.0  # there is no visual tracker that could measure one
 _LIMIT = 1e6  # pixels; keeps the filter's arithmetic finite
 _TEXT_SIZE, _TEXT_RISE = 10, 20  # DeepStream's label: Serif 10, white on black, 20 px above the box
+_WHITE, _BLACK = osd.Color(1.0, 1.0, 1.0, 1.0), osd.Color(0.0, 0.0, 0.0, 1.0)
 
 
 @dataclass(slots=True)
@@ -81,6 +82,7 @@ class SourceObjects:
         boxes = np.clip(boxes[rows], -_LIMIT, _LIMIT)
         tracked = self.tracker.update(boxes, scores[rows], class_ids[rows], time_s)
 
+        tracker_boxes = np.hstack([tracked.boxes[:, :2], tracked.boxes[:, 2:4] - tracked.boxes[:, :2]]).tolist()
         kept = set()
         for index, (row, new_id) in enumerate(zip(rows.tolist(), tracked.ids.tolist(), strict=True)):
             item, turns = mine[row], bool(tracked.turns[index])
@@ -91,7 +93,7 @@ class SourceObjects:
             kept.add(id(item))
             item.object_id = new_id
             item.tracker_confidence = _TRACKER_CONFIDENCE
-            item.tracker_box = _left_top_size(tracked.boxes[index, :4])
+            item.tracker_box = tuple(tracker_boxes[index])
             look = self._looks.get(new_id)
             if look is None:
                 look = _Look(item.class_id, item.unique_component_id, copy.copy(item.rect), copy.copy(item.text))
@@ -138,8 +140,8 @@ class SourceObjects:
         if text.font_params.size == 0:
             text.font_params.name = osd.FontFamily.Serif  # type: ignore[assignment]  # read as a str
             text.font_params.size = _TEXT_SIZE
-            text.font_params.color = osd.Color(1.0, 1.0, 1.0, 1.0)
-            text.set_bg_clr, text.text_bg_clr = 1, osd.Color(0.0, 0.0, 0.0, 1.0)
+            text.font_params.color = _WHITE
+            text.set_bg_clr, text.text_bg_clr = 1, _BLACK
 
 
 def _corners(rect: osd.Rect) -> tuple[float, float, float, float]:
