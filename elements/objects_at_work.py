@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import logging
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,21 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class Finders:
+    """The stages whose objects another works on: those with one component id.
+
+    Attributes:
+        names: names of their classes, empty if they are not known.
+        labelling: task by stage name, of those that have turned out to find no objects, but to label others'.
+        finding: how many do find objects.
+    """
+
+    names: tuple[str, ...] = ()
+    labelling: Mapping[str, str] = field(default_factory=dict)
+    finding: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectWork:
     """What a batch needs; ``frames`` by batch id, each with the place of each object and its answer."""
 
@@ -64,11 +79,11 @@ class ObjectsAtWork:
         options: which objects, and how often.
         said: how answers are written.
         api: the pyservicemaker module in use.
-        names: gives the class names of the stage that finds the objects, empty if they are not known.
+        finders: gives what is known of the stages that find the objects.
     """
 
-    def __init__(self, options: OperateOn, said: Said, api: Any, names: Callable[[], Sequence[str]] = tuple) -> None:
-        self._options, self._said, self._api, self._names = options, said, api, names
+    def __init__(self, options: OperateOn, said: Said, api: Any, finders: Callable[[], Finders] = Finders) -> None:
+        self._options, self._said, self._api, self._finders = options, said, api, finders
         self._cascade = Cascade(options, said.task)
         self._checked = False
         if said.task in CACHED_TASKS and not options.tracked:
@@ -83,10 +98,12 @@ class ObjectsAtWork:
             due: batch ids of those in which new objects are looked at.
 
         Raises:
-            ElementError: if the stage that finds the objects has no such class.
+            ElementError: if the stage that finds the objects has no such class, or finds none at all.
         """
         if not self._checked:  # not before the first batch, when that stage has its model
-            check_classes(self._options.classes, self._names())
+            finders = self._finders()
+            check_that_objects_are_found(finders)
+            check_classes(self._options.classes, finders.names)
             self._checked = True
         placements = {frame.batch_id: frame.placement for frame in frames}
         targets = {
@@ -131,6 +148,20 @@ class ObjectsAtWork:
                 batch_meta, frame_meta, found, frame.placement, names, said.component_id, self._api.osd,
                 class_offset=said.class_offset, parent=item,
             )  # fmt: skip
+
+
+def check_that_objects_are_found(finders: Finders) -> None:
+    """See whether a stage that is worked on finds objects, which its model may decide (``task: auto``).
+
+    Raises:
+        ElementError: if it only labels the objects of yet another stage.
+    """
+    if finders.labelling and not finders.finding:
+        name, task = next(iter(finders.labelling.items()))
+        raise ElementError(
+            f"operate-on: stage '{name}' finds no objects: its model's task is {task}, and its answers are put on the "
+            f"objects that it works on itself. Name the stage that finds these (operate_on: stage)"
+        )
 
 
 def check_classes(wanted: Sequence[str | int], names: Sequence[str]) -> None:

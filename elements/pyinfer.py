@@ -6,7 +6,6 @@ import functools
 import itertools
 import logging
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 from elements.api import pyservicemaker
@@ -31,7 +30,7 @@ from elements.inference.errors import InferenceError, ModelError
 from elements.inference.result import Result
 from elements.inference.session import Pending, Session
 from elements.live_changes import LiveChanges
-from elements.objects_at_work import ObjectsAtWork, ObjectWork, Said
+from elements.objects_at_work import ANNOTATIONS, Finders, ObjectsAtWork, ObjectWork, Said
 from elements.overlap import Overlap
 from elements.portable.stream_events import ended_stream
 from elements.pyinfer_options import PROPERTIES, Options, resolve_options
@@ -119,8 +118,8 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         said = Said(task, self.get_name(), options.unique_id, options.class_offset)
         if options.operate_on is None:
             return FramesAtWork(said, self._api)
-        names = functools.partial(_names_of, self, options.operate_on.id)
-        return ObjectsAtWork(options.operate_on, said, self._api, names)
+        finders = functools.partial(_finders_of, self, options.operate_on.id)
+        return ObjectsAtWork(options.operate_on, said, self._api, finders)
 
     def _show_in_force(self, options: Options) -> None:
         """Let properties tell what is in force, wherever it came from."""
@@ -224,16 +223,26 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         item[0].release()
 
 
-def _names_of(element: PyInfer, unique_id: int) -> Sequence[str]:
-    """Class names of the inference elements with that id in the pipeline of ``element``: merged stages share one."""
+def _finders_of(element: PyInfer, unique_id: int) -> Finders:
+    """The inference elements with that id in the pipeline of ``element``: merged stages share one."""
     names: dict[str, None] = {}
+    labelling: dict[str, str] = {}
+    finding = 0
     for other in list(_instances.values()):
         session, options = other._session, getattr(other, "_options", None)
-        if session is None or options is None or options.unique_id != unique_id:
+        if (
+            session is None
+            or options is None
+            or options.unique_id != unique_id
+            or _top_of(other) is not _top_of(element)
+        ):
             continue
-        if _top_of(other) is _top_of(element):
-            names |= dict.fromkeys(session.all_names)
-    return tuple(names)
+        names |= dict.fromkeys(session.all_names)
+        if options.operate_on is not None and session.task in ANNOTATIONS:
+            labelling[other.get_name()] = session.task
+        else:
+            finding += 1
+    return Finders(tuple(names), labelling, finding)
 
 
 def _top_of(element: Gst.Element) -> Gst.Object:

@@ -138,6 +138,17 @@ def test_a_class_that_the_first_stage_does_not_have(tmp_path, clips, detector):
     assert runner.outcome.error == expected
 
 
+def test_a_stage_on_the_objects_of_one_that_only_labels_is_told(tmp_path, clips, detector):
+    """Only the model says that it is a classifier, so that the definition is accepted."""
+    third = {"infer": {"name": "third", "model": "tests.cascade_models:Vector", "operate_on": {"stage": "second"}}}
+    runner = run(clips[:1], tmp_path / "e.jsonl", [first(detector), second("Colour"), third])
+    assert runner.exit_code() == 1
+    assert runner.outcome.error == (
+        "third: operate-on: stage 'second' finds no objects: its model's task is classify, and its answers are put on "
+        "the objects that it works on itself. Name the stage that finds these (operate_on: stage)"
+    )
+
+
 @pytest.mark.parametrize("mux", [{"width": 320, "height": 240}, {"width": 640, "height": 640}])
 def test_objects_found_in_objects(tmp_path, clips, detector, mux):
     """The middle of each rectangle, in pixels of the source, wherever the mux puts the picture."""
