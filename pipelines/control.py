@@ -105,6 +105,11 @@ class SetReload(Command):
     value: str
 
 
+COMMANDS: tuple[type[Command], ...] = (
+    SetConfidence, SetIou, SetInterval, SetClasses, SetRegion, SwapModel, SetSwap, SetReload,
+)  # fmt: skip
+
+
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
@@ -147,7 +152,14 @@ class Control:
         self._stages, self._sources = stages, sources
 
     def apply(self, command: Command) -> CommandResult:
-        """Carry out a command. What cannot be done is refused, with the reason, and changes nothing."""
+        """Carry out a command. What cannot be done is refused, with the reason, and changes nothing.
+
+        Raises:
+            TypeError: if it is none of the commands here.
+        """
+        if type(command) not in COMMANDS:
+            known = ", ".join(kind.__name__ for kind in COMMANDS)
+            raise TypeError(f"{command!r} is no command: there are {known}, in {__name__}")
         try:
             swap = self._apply(command)
         except ModelError as error:
@@ -164,8 +176,8 @@ class Control:
 
     def _apply(self, command: Command) -> Answer | None:
         stages = self._stages()
-        if command.stage not in stages:
-            raise ModelError(f"no running infer stage '{command.stage}': {_nearest(command.stage, list(stages))}")
+        if not isinstance(command.stage, str) or command.stage not in stages:
+            raise ModelError(f"no running infer stage '{command.stage}': {_nearest(str(command.stage), list(stages))}")
         live, source = stages[command.stage], getattr(command, "source", None)
         if source is not None:
             return self._apply_to_source(live, source, command)
@@ -180,15 +192,16 @@ class Control:
                 live.set_swap_options(options)
             case SetReload(value=value):
                 live.set_reload(value)
-            case SwapModel(model=model, options=options):
+            case SwapModel(model=model, options=Mapping() as options):
                 return live.swap({**options, "model": model} if model is not None else options)
             case _:
-                raise ModelError(f"{type(command).__name__} needs a value, or a source")
+                wanted = "options by name" if isinstance(command, SwapModel) else "a value, or a source"
+                raise ModelError(f"{type(command).__name__} needs {wanted}")
         return None
 
     def _apply_to_source(self, live: LiveChanges, source: str, command: Command) -> Answer | None:
         if source not in self._sources:
-            raise ModelError(f"no source '{source}': {_nearest(source, self._sources)}")
+            raise ModelError(f"no source '{source}': {_nearest(str(source), self._sources)}")
         source_id = self._sources.index(source)
         options = live.source(source_id)
         match command:

@@ -11,6 +11,7 @@ import pytest
 from elements.inference.errors import ModelError
 from elements.inference.source_options import SourceOptions
 from pipelines.control import (
+    Command,
     Control,
     ResultState,
     SetClasses,
@@ -238,6 +239,9 @@ def test_a_swap_is_accepted_and_answered_later(control, stage):
         (SetClasses("infer", ("cat",), "door"), "classes: 'cat' is not a class of the model"),
         (SetRegion("infer", (0, 0, 2, 1), "door"), "leaves the picture"),
         (SwapModel("infer", "b.onnx", "door", {"layout": "yolox"}), "give them with the stage's model"),
+        (SwapModel("infer", "b.onnx", options="yolox"), "SwapModel needs options by name"),
+        (SetIou(["infer"], 0.5), "no running infer stage"),
+        (SetConfidence("infer", 0.5, 1), "no source '1': known: door, yard"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_reason(control, stage, command, reason):
@@ -246,6 +250,13 @@ def test_what_cannot_be_done_is_refused_with_the_reason(control, stage, command,
     assert result.state is ResultState.REFUSED
     assert reason in result.reason
     assert (stage.calls, stage.sources) == ([], before)
+
+
+@pytest.mark.parametrize("command", [{"stage": "infer", "confidence": 0.5}, "confidence 0.5", None, Command("infer")])
+def test_what_is_no_command_is_told_with_those_that_there_are(control, stage, command):
+    with pytest.raises(TypeError, match=r"is no command: there are SetConfidence, SetIou, .*, in pipelines\.control$"):
+        control.apply(command)
+    assert stage.calls == []
 
 
 # --- SIGHUP -----------------------------------------------------------------------------------------------------------
