@@ -187,6 +187,24 @@ def test_a_file_that_changes_is_loaded_again(tmp_path, clips, finders):
     assert [labels(lines, version) for version in versions(lines)] == [{"red", "green"}, {"rot", "grün"}]
 
 
+def test_a_watched_file_that_stays_empty_is_told_once(tmp_path, clips, finders, monkeypatch):
+    monkeypatch.setattr("elements.inference.swap.loader.POLL_S", 0.05)
+    model = tmp_path / "people.onnx"
+    model.write_bytes(Path(finders["small"]).read_bytes())
+    with Run(clips[:1], tmp_path / "e.jsonl", model=str(model), reload="watch") as run:
+        before = run.element.get_property("model-version")
+        model.write_bytes(b"")
+        wait_for(lambda: run.state() == "rejected", LIMIT_S)
+        assert "its file is empty after 10 s" in run.element.get_property("swap-error")
+        run.wait_for_frames(4)
+        summary = run.element.live.summary(["a"])
+        assert (summary["version"], summary["rejected"], summary["swaps"]) == (before, 1, 0)
+        model.write_bytes(Path(finders["large"]).read_bytes())
+        wait_for(lambda: run.element.get_property("model-version") != before, LIMIT_S)
+        run.wait_for_frames(4)
+    assert [labels(run.lines(), version) for version in versions(run.lines())] == [{"red", "green"}, {"rot", "grün"}]
+
+
 DEFINITION = """
 pipeline: test
 sources:

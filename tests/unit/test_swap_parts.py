@@ -14,7 +14,7 @@ from elements.inference.swap.options import SwapOptions
 from elements.inference.swap.served import load_served
 from elements.inference.swap.shadow import Comparison, matched_ious
 from elements.inference.swap.version import FileMark, mark_of, version_of
-from elements.inference.swap.watch import FileWatch
+from elements.inference.swap.watch import SETTLE_POLLS, FileWatch
 from elements.metadata.detections import Detections
 from tests.own_models import Good
 
@@ -93,6 +93,28 @@ def test_a_file_that_goes_or_is_empty_is_no_change_and_its_return_may_be_one():
     watch.poll()
     marks["m"] = FileMark(3, 301, 5)
     assert not any(watch.poll() for _ in range(4))
+
+
+@pytest.mark.parametrize(
+    ("unfit", "state"),
+    [
+        (lambda n: FileMark(2, 200, 0), "empty"),
+        (lambda n: None, "not there"),
+        (lambda n: FileMark(2, 200 + n, n), "still being written"),
+    ],
+)
+def test_a_file_that_does_not_become_complete_is_told_once_and_taken_when_it_is(unfit, state):
+    polls = iter(range(1000))
+    watch = FileWatch("m", lambda path: FileMark(1, 100, 1000) if (n := next(polls)) < 5 else unfit(n))
+    told = []
+    for _ in range(3 * SETTLE_POLLS):
+        assert not watch.poll()
+        told.append(watch.problem)
+    expected = f"its file is {state} after 10 s; it is loaded when the file is complete"
+    assert [(n, text) for n, text in enumerate(told) if text] == [(4 + SETTLE_POLLS - 1, expected)]
+    watch._mark_of = lambda path: FileMark(3, 300, 1000)
+    assert [watch.poll() for _ in range(3)] == [False, False, True]
+    assert watch.problem == ""
 
 
 # --- comparison -------------------------------------------------------------------------------------------------------

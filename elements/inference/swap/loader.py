@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -41,6 +41,7 @@ class ModelLoader:
         lock: held while the queue is touched; methods but for `join` are called with it held.
         serve: loads one model; called without the lock.
         changed: called with the lock held, with the watched files that have new content.
+        unfit: called with the lock held, with the watched files that do not become complete, and why.
     """
 
     def __init__(
@@ -48,9 +49,10 @@ class ModelLoader:
         lock: threading.RLock,
         serve: Callable[[SwapRequest], None],
         changed: Callable[[set[str]], None],
+        unfit: Callable[[Mapping[str, str]], None],
     ) -> None:
         self._wake = threading.Condition(lock)
-        self._serve, self._changed = serve, changed
+        self._serve, self._changed, self._unfit = serve, changed, unfit
         self._waiting: dict[int | None, SwapRequest] = {}
         self._watches: dict[str, FileWatch] = {}
         self._serving = ""
@@ -112,4 +114,7 @@ class ModelLoader:
                 changed = {path for path, watch in self._watches.items() if watch.poll()}
                 if changed:
                     self._changed(changed)
+                unfit = {path: watch.problem for path, watch in self._watches.items() if watch.problem}
+                if unfit:
+                    self._unfit(unfit)
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from elements.inference.config import ModelConfig
@@ -59,7 +59,7 @@ class Swapper:
         self._prepare, self._notify, self._clock = prepare, notify, clock
         self._load, self._version = load, version
         self._lock = threading.RLock()
-        self._loader = ModelLoader(self._lock, self._serve, self._request_changed)
+        self._loader = ModelLoader(self._lock, self._serve, self._request_changed, self._reject_unfit)
         self._pool = ModelPool()
         self._slots: dict[int | None, Slot] = {}
         self._trials: dict[int | None, Trial] = {}
@@ -383,3 +383,9 @@ class Swapper:
             if paths.intersection(files_of(config)):
                 log.info("model '%s' has changed: loading it again", config.path)
                 self.request(config, source_id)
+
+    def _reject_unfit(self, problems: Mapping[str, str]) -> None:
+        """Say which files will not become complete. Their models are loaded when they do."""
+        for source_id, config in self._wanted.items():
+            for path in problems.keys() & set(files_of(config)):
+                self._say(SwapRequest(config, source_id), SwapState.REJECTED, reason=problems[path])
