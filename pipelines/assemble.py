@@ -23,12 +23,14 @@ class Assembly:
     """A pipeline that is ready to start, with the operator instances by attachment name.
 
     ``pipeline`` is pyservicemaker's, ``gst`` the GStreamer pipeline behind it; both ``None`` where nothing is to run.
+    ``where`` says what to call a place in the definition, for messages.
     """
 
     pipeline: Any
     gst: Any
     graph: Graph
     operators: dict[str, Any] = field(default_factory=dict)
+    where: Where = str
 
 
 def assemble(
@@ -45,7 +47,7 @@ def assemble(
     Raises:
         AssemblyError: names the node or link, its origin in the definition, and the reason.
     """
-    where = where or (lambda origin: origin)
+    where = where or str
     pipeline = runtime.api.Pipeline(graph.name)
     wide = {}
     for node in graph.nodes.values():
@@ -61,7 +63,7 @@ def assemble(
         except Exception as error:
             source, target = graph.nodes[link.source], graph.nodes[link.target]
             raise AssemblyError(f"cannot link {_who(source, where)} to {_who(target, where)}: {error}") from error
-    assembly = Assembly(pipeline, gst_pipeline(pipeline, graph), graph)
+    assembly = Assembly(pipeline, gst_pipeline(pipeline, graph), graph, where=where)
     _see_to_properties(assembly, wide, where)
     for attachment in graph.attachments:
         operator = make_operator(attachment, shared or {}, where)

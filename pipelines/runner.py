@@ -221,7 +221,8 @@ class Runner:
             self._change(source_id, SourceState.FINISHED, "")
 
     def _fail(self, event: BusEvent) -> bool:
-        self.outcome.error, self.outcome.trace = describe(event, self.assembly.graph, self._names())
+        assembly = self.assembly
+        self.outcome.error, self.outcome.trace = describe(event, assembly.graph, self._names(), assembly.where)
         return True
 
     def _warn(self, event: BusEvent, source_id: int | None) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.definition import definition_from_mapping
+from pipelines.definition import definition_from_mapping, load_definition
 from pipelines.plan import make_plan, open_runner
 from pipelines.runner import ABORT_TIMEOUT_S, NULL_TIMEOUT_S, Runner
 from tests import onnx_models
@@ -192,6 +192,22 @@ def test_a_model_is_refused_before_any_frame(tmp_path, clips, model, options, pa
     assert "\n" not in runner.outcome.error
     assert runner.outcome.trace == ""
     assert line_count(tmp_path / "e.jsonl") == 0
+
+
+def test_a_model_of_a_source_is_refused_with_the_source_and_the_line(tmp_path, clips):
+    (tmp_path / "night.onnx").write_bytes(b"no model")
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        f"pipeline: p\nsources:\n  - {clips['red']}\n  - name: yard\n    uri: {clips['blue']}\n"
+        f"    infer:\n      people:\n        model: night.onnx\n"
+        f"stages:\n  - infer: {{name: people, model: '{own('Good')}'}}\noutputs: [{{events: {{path: e.jsonl}}}}]\n"
+    )
+    runner = open_runner(make_plan(load_definition(file)))
+    runner.run()
+    assert runner.exit_code() == 1
+    start = f"people: source 'yard': model '{tmp_path}/night.onnx': "
+    assert runner.outcome.error.startswith(start)
+    assert runner.outcome.error.endswith(f"({file}:8: sources[1].infer.people.model)")
 
 
 @pytest.mark.parametrize(

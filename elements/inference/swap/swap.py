@@ -76,7 +76,10 @@ class Swapper:
             ModelError: if it cannot be used.
         """
         served = next((slot.active for slot in self._slots.values() if slot.active.config == config), None)
-        served = served or self._load(config)
+        try:
+            served = served or self._load(config)
+        except ModelError as error:
+            raise error if source_id is None else ModelError(f"source {source_id}: {error}") from error.__cause__
         with self._lock:
             self._slots[source_id] = Slot(source_id, self._pool.hold(served))
             self._wanted[source_id] = config
