@@ -1,10 +1,12 @@
 """Models exchanged under load: 30 swaps in 60 s on four looping sources at full speed.
 
     python -m benchmarks.swap [--seconds 60] [--swaps 30] [--sources 4] [--device cpu] [--model A --other B]
+    python -m benchmarks.swap --device cuda --clip CLIP
 
-By default it makes two detectors of unlike input size, layout and labels. Prints frames/s, what became of the swaps,
-resident memory (and on a GPU torch's) with its slope, and checks that no frame
-is lost and that every event's version fits its labels. Ends with status 1 if something does not hold.
+By default it makes two detectors of unlike input size, layout and labels, and after every tenth swap has a bad model
+(garbage, one that gives NaN, one that raises on its third batch) try in vain. CLIP is for machines without ffmpeg.
+Prints frames/s, what became of the swaps, resident memory (and the GPU's), and checks that no frame is lost,
+that every event's version fits its labels, and that memory is flat. Ends with status 1 if something does not hold.
 """
 
 from __future__ import annotations
@@ -16,32 +18,43 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.soak import make_clips, slope
+from benchmarks.swap_models import Bad, make_models
 from elements.inference.swap.memory import limit_arenas
 from elements.inference.swap.status import SwapState
 from pipelines.control import SwapModel
 from pipelines.definition import definition_from_mapping
 from pipelines.plan import make_plan, open_runner
 from pipelines.runner import Runner
-from tests.onnx_models import finder, save
 
 SAMPLE_S = 0.5
 KEEP_S = 1.0
 ANSWER_S = 60.0
+BAD_EVERY = 10  # swaps
 LIMIT_MIB_PER_MINUTE = 5.0  # over a single minute, in which the allocator settles
 
 
 @dataclass
 class Record:
-    """What was seen: (seconds, resident MiB, MiB of torch on the GPU), answers, seconds from request to switch."""
+    """What was seen.
+
+    Attributes:
+        memory: (seconds, resident MiB, MiB of the GPU).
+        answers: ends of the swaps to good models.
+        waits: seconds from request to switch.
+        faults: what became of bad models, where it should not have.
+        ended: the run is over.
+    """
 
     memory: list[tuple[float, float, float]] = field(default_factory=list)
     answers: list[SwapState] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    ended: bool = False
 
 
 def resident_mib() -> float:
@@ -51,29 +64,63 @@ def resident_mib() -> float:
 
 
 def gpu_mib() -> float:
-    """What torch holds on the GPU; 0 where it is not in use."""
+    """What is taken of the GPU, by whatever; 0 where it is not in use."""
     torch = sys.modules.get("torch")
-    return torch.cuda.memory_reserved() / 2**20 if torch is not None and torch.cuda.is_available() else 0.0
+    if torch is None or not torch.cuda.is_available():
+        return 0.0
+    free, total = torch.cuda.mem_get_info()
+    return float(total - free) / 2**20
 
 
-def drive(runner: Runner, models: list[str], swaps: int, seconds: float, record: Record) -> None:
+def drive(runner: Runner, models: list[str], bad: Sequence[Bad], swaps: int, seconds: float, record: Record) -> None:
     """Swap at even times, sample memory meanwhile, then stop."""
-    while not all(count.frames for count in runner.counts):
-        time.sleep(0.05)
-    started, turn = time.monotonic(), itertools.cycle(models[::-1])
-    for number in range(swaps):
-        while time.monotonic() < started + seconds * (number + 1) / (swaps + 1):
-            record.memory.append((time.monotonic() - started, resident_mib(), gpu_mib()))
-            time.sleep(SAMPLE_S)
-        asked = time.monotonic()
-        result = runner.control.apply(SwapModel("infer", next(turn)))
-        assert result.swap is not None, result.reason
-        record.answers.append(result.swap.result(ANSWER_S).state)
-        record.waits.append(time.monotonic() - asked)
-    while time.monotonic() < started + seconds:
-        record.memory.append((time.monotonic() - started, resident_mib(), gpu_mib()))
-        time.sleep(SAMPLE_S)
-    runner.stop()
+    bad_turn, turn = itertools.cycle(bad), itertools.cycle(models[::-1])
+    try:
+        while not all(count.frames for count in runner.counts):
+            if record.ended:
+                return
+            time.sleep(0.05)
+        started = time.monotonic()
+        for number in range(swaps):
+            sample_until(started, seconds * (number + 1) / (swaps + 1), record)
+            asked = time.monotonic()
+            result = runner.control.apply(SwapModel("infer", next(turn)))
+            assert result.swap is not None, result.reason
+            record.answers.append(result.swap.result(ANSWER_S).state)
+            record.waits.append(time.monotonic() - asked)
+            if bad and number % BAD_EVERY == BAD_EVERY - 1:
+                record.faults += try_in_vain(runner, next(bad_turn))
+        sample_until(started, seconds, record)
+    except Exception as error:
+        record.faults.append(f"{type(error).__name__}: {error}")
+    finally:
+        runner.stop()
+
+
+def sample_until(started: float, seconds: float, record: Record) -> None:
+    """Sample memory until ``seconds`` after ``started``."""
+    while (now := time.monotonic() - started) < seconds:
+        record.memory.append((now, resident_mib(), gpu_mib()))
+        time.sleep(min(SAMPLE_S, seconds - now))
+
+
+def try_in_vain(runner: Runner, bad: Bad) -> Iterator[str]:
+    """Swap to a bad model; what does not go as it should."""
+    before = runner.models()["infer"]
+    result = runner.control.apply(SwapModel("infer", bad.model))
+    assert result.swap is not None, result.reason
+    state = result.swap.result(ANSWER_S).state
+    until = time.monotonic() + ANSWER_S
+    while bad.end is SwapState.ROLLED_BACK and state is not bad.end and time.monotonic() < until:
+        time.sleep(0.01)
+        if runner.models()["infer"]["rolled_back"] > before["rolled_back"]:
+            state = SwapState.ROLLED_BACK
+    models = runner.models()["infer"]
+    print(f"{Path(bad.model).name}: {state}: {models['error']}", flush=True)
+    if state != bad.end:
+        yield f"{bad.model} is {state}, not {bad.end}"
+    if models["version"] != before["version"]:
+        yield f"{models['version']} goes on after {bad.model}"
 
 
 def faults(runner: Runner, events: Path) -> Iterator[str]:
@@ -101,52 +148,66 @@ def faults(runner: Runner, events: Path) -> Iterator[str]:
             yield f"{one} and {other} share the labels {labels[one] & labels[other]}"
 
 
+def memory_faults(samples: Sequence[tuple[float, float, float]]) -> list[str]:
+    """Print how memory went; what grows too much.
+
+    Resident memory by its slope over the second half. The GPU's goes up and down with the models, so the least of the
+    second quarter and of the last is compared.
+    """
+    half, quarter = len(samples) // 2, len(samples) // 4
+    if not quarter:
+        return ["it ended too soon to tell whether memory is flat"]
+    seconds, resident, gpu = (list(column) for column in zip(*samples, strict=True))
+    per_minute = slope(seconds[half:], resident[half:])
+    more = min(gpu[-quarter:]) - min(gpu[quarter:half])
+    print(f"resident: {resident[0]:.1f} -> {resident[-1]:.1f} MiB, second half {per_minute:+.2f} MiB/min")
+    print(f"GPU: {min(gpu):.1f} to {max(gpu):.1f} MiB, least of the last quarter {more:+.1f} MiB on the second's")
+    found = [f"resident memory grows by {per_minute:.1f} MiB/min"] if per_minute >= LIMIT_MIB_PER_MINUTE else []
+    return found + ([f"GPU memory grew by {more:.1f} MiB"] if more >= LIMIT_MIB_PER_MINUTE else [])
+
+
 def main() -> int:
     """Run, report; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--swaps", type=int, default=30)
     parser.add_argument("--sources", type=int, default=4)
-    parser.add_argument("--device", default="auto")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--clip", type=Path, help="for all sources; default: clips that ffmpeg makes")
     parser.add_argument("--model", default="")
     parser.add_argument("--other", default="")
     options = parser.parse_args()
     limit_arenas()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        small = {"names": "['red', 'green', 'blue']"}
-        large = {"names": "['rot', 'grün', 'blau']"}
-        models = [
-            options.model or save(finder("yolov8", (320, 320), metadata=small), folder / "small.onnx"),
-            options.other or save(finder("yolox", (416, 416), metadata=large), folder / "large.onnx"),
-        ]
+        good, bad = make_models(folder, options.device.startswith("cuda"))
+        models = [options.model or good[0], options.other or good[1]]
+        clips = [options.clip.resolve()] * options.sources if options.clip else make_clips(folder, options.sources)
         definition = {
             "pipeline": "swap",
-            "sources": [{"uri": str(clip), "loop": True} for clip in make_clips(folder, options.sources)],
+            "sources": [{"uri": str(clip), "loop": True} for clip in clips],
             "stages": [{"infer": {"model": models[0], "device": options.device, "swap": {"keep": f"{KEEP_S}s"}}}],
             "outputs": [{"events": {"path": str(folder / "events.jsonl")}}],
         }
         runner, record = open_runner(make_plan(definition_from_mapping(definition, folder))), Record()
-        driver = threading.Thread(target=drive, args=(runner, models, options.swaps, options.seconds, record))
+        driver = threading.Thread(target=drive, args=(runner, models, bad, options.swaps, options.seconds, record))
         driver.start()
         outcome = runner.run()
+        record.ended = True
         driver.join()
-        found = list(itertools.islice(faults(runner, folder / "events.jsonl"), 10))
+        found = record.faults + list(itertools.islice(faults(runner, folder / "events.jsonl"), 10))
     frames = sum(count.frames for count in runner.counts)
     print(f"{frames} frames of {options.sources} sources in {outcome.seconds:.1f} s: {frames / outcome.seconds:.0f}/s")
     active = record.answers.count(SwapState.ACTIVE)
-    print(f"{active} of {options.swaps} swaps active; {max(record.waits):.2f} s from request to switch at most")
-    half = len(record.memory) // 2
-    growth = [slope([m[0] for m in record.memory[half:]], [m[i] for m in record.memory[half:]]) for i in (1, 2)]
-    for what, column, per_minute in zip(("resident", "GPU"), (1, 2), growth, strict=True):
-        values = [m[column] for m in record.memory]
-        print(f"{what}: {values[0]:.1f} -> {values[-1]:.1f} MiB, second half {per_minute:+.2f} MiB/min")
+    print(
+        f"{active} of {options.swaps} swaps active; {max(record.waits, default=0):.2f} s from request to switch at most"
+    )
+    found += memory_faults(record.memory)
     for fault in found:
         print(f"FAULT: {fault}")
     if outcome.error:
         print(f"FAULT: {outcome.error}")
-    bad = found or outcome.error or active != options.swaps or max(growth) >= LIMIT_MIB_PER_MINUTE
-    return int(bool(bad))
+    return int(bool(found or outcome.error or active != options.swaps))
 
 
 if __name__ == "__main__":
