@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from elements.frames import BatchFrame
-from elements.inference.result import Result
+from elements.inference.result import GroupResult
 from elements.metadata.edit import find_editor
 from elements.metadata.stamp import stamp_model
 from elements.metadata.writer import write_detections
@@ -31,11 +31,11 @@ class FramesAtWork:
         """Those of ``frames`` whose batch ids are ``due``."""
         return FrameWork([frame for frame in frames if frame.batch_id in due])
 
-    def write(self, buffer: Any, work: FrameWork, found: Sequence[Result]) -> None:
+    def write(self, buffer: Any, work: FrameWork, found: Sequence[GroupResult]) -> None:
         """Append what was found to the frames."""
         if not found:
             return
-        by_batch_id = {cast(BatchFrame, result.frame).batch_id: result for result in found}
+        by_batch_id = {cast(BatchFrame, one.frame).batch_id: one for group in found for one in group.each()}
         said, batch_meta = self._said, self._api.Buffer(buffer).batch_meta
         for frame_meta in batch_meta.frame_items:
             if frame_meta.batch_id not in by_batch_id:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import logging
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +12,11 @@ import numpy as np
 
 from elements.base import ElementError
 from elements.frames import BatchFrame
-from elements.inference.cascade import CACHED_TASKS, Answer, Cascade, OperateOn, Plan, Target
+from elements.inference.cascade import CACHED_TASKS, Answer, Cascade, Known, OperateOn, Plan, Targets
 from elements.inference.frame import Frame
-from elements.inference.result import Result
-from elements.metadata.edit import find_editor
-from elements.metadata.placement import Placement
+from elements.inference.result import GroupResult
+from elements.metadata.edit import classify, find_editor
+from elements.metadata.placement import Placements
 from elements.metadata.stamp import stamp_model
 from elements.metadata.writer import UNTRACKED_OBJECT_ID, annotate, write_detections
 
@@ -61,15 +60,15 @@ class Finders:
 
 @dataclass(frozen=True, slots=True)
 class ObjectWork:
-    """What a batch needs; ``frames`` by batch id, each with the place of each object and its answer."""
+    """What a batch needs; ``frames`` by batch id, each with what its objects get."""
 
     plan: Plan
-    frames: dict[int, tuple[BatchFrame, list[tuple[int, Answer]]]]
+    frames: dict[int, tuple[BatchFrame, Known]]
 
     @property
-    def pictures(self) -> list[Frame]:
+    def pictures(self) -> Sequence[Frame]:
         """What the model is given, in one call."""
-        return list(self.plan.crops)
+        return self.plan.crops
 
 
 class ObjectsAtWork:
@@ -105,31 +104,26 @@ class ObjectsAtWork:
             check_that_objects_are_found(finders)
             check_classes(self._options.classes, finders.names)
             self._checked = True
-        placements = {frame.batch_id: frame.placement for frame in frames}
-        targets = {
-            meta.batch_id: _targets(meta, self._options.id, placements[meta.batch_id])
-            for meta in self._api.Buffer(buffer).batch_meta.frame_items
-            if meta.batch_id in placements
-        }
-        found = [(frame, targets.get(frame.batch_id, [])) for frame in frames]
+        targets = _targets(self._api.Buffer(buffer).batch_meta, frames, self._options.id)
         resting = [place for place, frame in enumerate(frames) if frame.batch_id not in due]
-        plan = self._cascade.plan(found, resting)
+        plan = self._cascade.plan(frames, targets, resting)
         known = {frame.batch_id: (frame, answers) for frame, answers in zip(frames, plan.known, strict=True)}
         return ObjectWork(plan, known)
 
-    def write(self, buffer: Any, work: ObjectWork, found: Sequence[Result]) -> None:
+    def write(self, buffer: Any, work: ObjectWork, found: Sequence[GroupResult]) -> None:
         """Take the model's answers and write what is known of every object into the batch."""
         self._cascade.fill(work.plan, found)
         version = found[-1].version if found else ""
         batch_meta = self._api.Buffer(buffer).batch_meta
+        write = self._write_label if self._said.task == "classify" else self._write_one
         for frame_meta in batch_meta.frame_items:
-            frame, answers = work.frames.get(frame_meta.batch_id, (None, []))
-            by_place = {place: answer for place, answer in answers if answer.found is not None and len(answer.found)}
-            if frame is None or not by_place:
+            frame, known = work.frames.get(frame_meta.batch_id, (None, {}))
+            told = {place: answer for place, answer in known.items() if answer.best is not None}
+            if frame is None or not told:
                 continue
             for place, item in enumerate(frame_meta.object_items):
-                if place in by_place:
-                    self._write_one(batch_meta, frame_meta, item, frame, by_place[place])
+                if place in told:
+                    write(batch_meta, frame_meta, item, frame, told[place])
             if version and find_editor(frame_meta) is not None:
                 stamp_model(frame_meta, self._said.name, version)
 
@@ -137,16 +131,23 @@ class ObjectsAtWork:
         """Drop what is known of a source, which has ended."""
         self._cascade.forget(source_id)
 
+    def _write_label(self, _batch: Any, _frame: Any, item: Any, _picture: BatchFrame, answer: Answer) -> None:
+        """What `_write_one` does for a classifier, whose objects are the most."""
+        class_id, probability = answer.best  # type: ignore[misc]  # those without one are left out
+        names = answer.call.names  # type: ignore[union-attr]
+        label = names[class_id] if class_id < len(names) else str(class_id)
+        classify(item, self._said.name, label, class_id, probability, self._said.component_id)
+
     def _write_one(self, batch_meta: Any, frame_meta: Any, item: Any, frame: BatchFrame, answer: Answer) -> None:
-        said, names = self._said, answer.names
-        found = answer.found if said.task in CACHED_TASKS else answer.in_source()
-        assert found is not None
+        said, call = self._said, answer.call
+        assert call is not None
         if said.task in ANNOTATIONS:
-            annotate(item, found, said.task, frame.placement, names, said.name, said.component_id)
+            found = answer.found if said.task in CACHED_TASKS else answer.in_source()
+            annotate(item, found, said.task, frame.placement, said.name)
         else:
             write_detections(
-                batch_meta, frame_meta, found, frame.placement, names, said.component_id, self._api.osd,
-                class_offset=said.class_offset, parent=item,
+                batch_meta, frame_meta, answer.in_source(), frame.placement, call.names, said.component_id,
+                self._api.osd, class_offset=said.class_offset, parent=item,
             )  # fmt: skip
 
 
@@ -177,21 +178,25 @@ def check_classes(wanted: Sequence[str | int], names: Sequence[str]) -> None:
             raise ElementError(f"operate-on: the stage that it works on has no class '{name}': {hint}")
 
 
-def _targets(frame_meta: Any, component_id: int, placement: Placement) -> list[Target]:
-    """The objects of one stage, boxes in pixels of the source."""
-    boxes: list[tuple[float, float, float, float]] = []
-    others: list[tuple[int, int, str, int | None, float]] = []  # what else there is of each
-    for place, item in enumerate(frame_meta.object_items):
-        if item.unique_component_id != component_id:
+def _targets(batch_meta: Any, frames: Sequence[BatchFrame], component_id: int) -> Targets:
+    """The objects of one stage in all frames, boxes in pixels of their sources."""
+    numbers = {frame.batch_id: number for number, frame in enumerate(frames)}
+    rows: list[tuple[int, int, int, str, int | None]] = []
+    geometry: list[tuple[float, ...]] = []
+    for frame_meta in batch_meta.frame_items:
+        number = numbers.get(frame_meta.batch_id)
+        if number is None:
             continue
-        rect = item.rect_params
-        left, top = rect.left, rect.top
-        boxes.append((left, top, left + rect.width, top + rect.height))
-        track = item.object_id
-        track = None if track == UNTRACKED_OBJECT_ID else track
-        others.append((place, item.class_id, item.label, track, math.radians(rect.rotation_angle)))
-    in_source = placement.to_source(np.array(boxes, np.float32).reshape(-1, 4)).tolist()
-    return [
-        Target(place, component_id, class_id, label, track, tuple(box), angle)
-        for (place, class_id, label, track, angle), box in zip(others, in_source, strict=True)
-    ]
+        for place, item in enumerate(frame_meta.object_items):
+            if item.unique_component_id == component_id:
+                rect, track = item.rect_params, item.object_id
+                known = None if track == UNTRACKED_OBJECT_ID else track
+                rows.append((number, place, item.class_id, item.label, known))
+                geometry.append((rect.left, rect.top, rect.width, rect.height, rect.rotation_angle))
+    frame_of, places, class_ids, labels, track_ids = zip(*rows, strict=True) if rows else ((),) * 5
+    table = np.array(geometry, np.float64).reshape(-1, 5)
+    boxes, angles = table[:, :4], np.radians(table[:, 4]).astype(np.float32)
+    boxes[:, 2:] += boxes[:, :2]
+    which = np.array(frame_of, np.int64)
+    in_source = Placements.of([frame.placement for frame in frames]).to_source(boxes.astype(np.float32), which)
+    return Targets(which, places, class_ids, labels, track_ids, in_source, angles)

@@ -27,7 +27,7 @@ from elements.frames import BatchFrame, FrameReader
 from elements.frames_at_work import FramesAtWork, FrameWork
 from elements.held_buffer import HeldBuffer
 from elements.inference.errors import InferenceError, ModelError
-from elements.inference.result import Result
+from elements.inference.result import GroupResult
 from elements.inference.session import Pending, Session
 from elements.live_changes import LiveChanges
 from elements.objects_at_work import ANNOTATIONS, Finders, ObjectsAtWork, ObjectWork, Said
@@ -196,7 +196,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
             raise
         return held.push(self.srcpad)
 
-    def _collect(self, pending: Pending) -> list[Result]:
+    def _collect(self, pending: Pending) -> list[GroupResult]:
         """What the model found.
 
         Raises:
@@ -205,7 +205,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         session = self._session
         assert session is not None
         try:
-            return session.collect(pending)
+            return session.collect_groups(pending)
         except InferenceError as error:
             raise ElementError(str(error)) from error.__cause__
         finally:
@@ -213,7 +213,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
             self.values.update(zip(_COUNTERS, counts, strict=True))
             self.failed_by_source = dict(session.failed_by_source)
 
-    def _write(self, buffer: Gst.Buffer, work: FrameWork | ObjectWork, found: list[Result]) -> None:
+    def _write(self, buffer: Gst.Buffer, work: FrameWork | ObjectWork, found: list[GroupResult]) -> None:
         self._work.write(buffer, work, found)  # type: ignore[arg-type]  # its own plan comes back
 
     def _drop(self, item: _OnItsWay) -> None:

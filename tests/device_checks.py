@@ -10,9 +10,10 @@ from elements.inference.finish import finish
 from elements.inference.frame import ArrayFrame
 from elements.inference.gpu.detect import Detector, Suppress
 from elements.inference.gpu.letterbox import Pixels, fill_table, letterbox
-from elements.inference.letterbox import place
+from elements.inference.letterbox import place, place_all
 from elements.inference.preprocess import InputSpec, Preprocess, Preprocessor
 from elements.inference.tasks import Task
+from elements.metadata.placement import Placements
 from tests.torch_models import padded
 
 NETWORK = (320, 192)
@@ -63,7 +64,7 @@ def check_letterbox(
     out = torch.full(spec.shape(len(SOURCES) + 1, NETWORK), 7, dtype=dtype, device=device)
     planes = out.permute(0, 3, 1, 2) if channels_last else out
     tensors = [padded(picture, device) for picture in pictures]
-    placements = [place(size, NETWORK, options.letterbox) for size in SOURCES]
+    placements = place_all(np.array(SOURCES), NETWORK, options.letterbox)
     if fused:
         from elements.inference.gpu.letterbox_triton import letterbox_fused
 
@@ -125,11 +126,12 @@ def check_detect(
     packed = detector.pack([torch.from_numpy(array).to(device) for array in arrays], NETWORK, 512).cpu().numpy()
     assert not detector.overflow(packed)
     shapes = [array.shape[1:] for array in arrays]
-    found = detector.unpack(packed, shapes, [placement] * len(output), NETWORK, (0.3, 0.5))
-    for row, (got, invalid) in enumerate(found):
+    placements = Placements.of([placement] * len(output))
+    found, invalid = detector.unpack(packed, shapes, placements, NETWORK, (0.3, 0.5))
+    decoded = [decoder.decode([array[row] for array in arrays], NETWORK, 0.3) for row in range(len(output))]
+    assert invalid == sum(candidates.invalid for candidates in decoded)
+    for row, (got, candidates) in enumerate(zip(found, decoded, strict=True)):
         own = [array[row] for array in arrays]
-        candidates = decoder.decode(own, NETWORK, 0.3)
-        assert invalid == candidates.invalid
         expected = finish(candidates, own, decoder, NETWORK, placement, 0.5, keep)
         assert 5 < len(expected) < 500
         np.testing.assert_array_equal(got.class_ids, expected.class_ids)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elements.metadata.batch_detections import BatchDetections
 from elements.metadata.detections import Detections
 
 
-def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[list[Detections], int]:
+def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[Sequence[Detections], int]:
     """The answer of ``Model.infer`` for ``count`` frames without rows that are not finite numbers.
 
     Args:
@@ -26,15 +27,31 @@ def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[list[Det
         TypeError: if it is not one `Detections` for each frame, or holds something else than arrays.
         ValueError: if it has class numbers below 0, or an array of the wrong shape.
     """
+    if isinstance(found, BatchDetections) and len(found) == count:
+        return _checked_rows(found, who)
     if not isinstance(found, list | tuple) or len(found) != count or not all(isinstance(f, Detections) for f in found):
         raise TypeError(f"{who}() must return a list of one Detections per frame ({count}), not {_shape(found)}")
     for detections in found:
         _check_arrays(detections, who)
     answer = list(found) if _all_finite(found) else [_finite(detections) for detections in found]
-    lowest = _column(answer, "class_ids").min(initial=0)
+    _check_classes(answer, who)
+    return answer, sum(map(len, found)) - sum(map(len, answer))
+
+
+def _checked_rows(found: BatchDetections, who: str) -> tuple[Sequence[Detections], int]:
+    """`checked_answer` of all rows at once."""
+    _check_arrays(found.rows, who)
+    _check_classes([found.rows], who)
+    if _all_finite([found.rows]):
+        return found, 0
+    answer = [_finite(detections) for detections in found]
+    return answer, len(found.rows) - sum(map(len, answer))
+
+
+def _check_classes(found: Sequence[Detections], who: str) -> None:
+    lowest = _column(found, "class_ids").min(initial=0)
     if lowest < 0:
         raise ValueError(f"{who}() returned class_ids below 0: {lowest}")
-    return answer, sum(map(len, found)) - sum(map(len, answer))
 
 
 _SHAPES: dict[str, tuple[int | None, ...]] = {
@@ -66,7 +83,7 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
 def _column(found: Sequence[Detections], name: str) -> NDArray[Any]:
     """What all have of one kind, flat: for one look at many small arrays."""
     arrays = [value.reshape(-1) for detections in found if (value := getattr(detections, name)) is not None]
-    return np.concatenate(arrays) if arrays else np.empty(0)
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays) if arrays else np.empty(0)
 
 
 def _all_finite(found: Sequence[Detections]) -> bool:

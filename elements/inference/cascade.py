@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from elements.inference.crops import CropFrame, crop_regions, moved
+from elements.inference.crops import CropBatch, crop_regions, moved, sizes_of, source_ids_of
 from elements.inference.errors import ModelError, unknown_key
-from elements.inference.frame import Frame, Region
-from elements.inference.result import Result
-from elements.metadata.detections import Detections
+from elements.inference.frame import Frame
+from elements.inference.result import GroupResult
+from elements.metadata.batch_detections import best_of
+from elements.metadata.detections import BoolArray, Detections, FloatArray, IntArray
 from elements.metadata.rotated import bounds
 
 MOST_TRACKS = 10_000  # whose answers are kept; the one that was out of sight for longest goes first
@@ -72,85 +75,112 @@ class OperateOn:
         return cls(**{**values, "classes": tuple(values.get("classes", ()))})
 
 
-class Target(NamedTuple):
-    """An object of a frame, as the stage finds it.
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The objects of a batch that the stage may work on, one row each.
 
     Attributes:
-        place: its place among the frame's objects.
-        component_id: of the stage that found it.
-        class_id: number of its class.
-        label: name of its class.
-        track_id: ``None`` if it has none.
-        box: (x1, y1, x2, y2), unrotated, in pixels of the source picture.
-        angle: radians, clockwise on the screen, about the box's centre.
+        frame_of: (N,) int64, place of each one's frame in the batch.
+        places: their places among their frame's objects.
+        class_ids: numbers of their classes.
+        labels: names of their classes.
+        track_ids: ``None`` where there is none.
+        boxes: (N, 4) x1, y1, x2, y2, unrotated, in pixels of the source picture.
+        angles: (N,) radians, clockwise on the screen, about the box's centre.
     """
 
-    place: int
-    component_id: int
-    class_id: int
-    label: str
-    track_id: int | None
-    box: Region
-    angle: float = 0.0
+    frame_of: IntArray
+    places: Sequence[int]
+    class_ids: Sequence[int]
+    labels: Sequence[str]
+    track_ids: Sequence[int | None]
+    boxes: FloatArray
+    angles: FloatArray
+
+
+@dataclass(eq=False)
+class Call:
+    """What a model said of all objects that it was asked about together. It holds no picture: answers live long.
+
+    Attributes:
+        found: for each object, in pixels of what the model saw of it.
+        names: the model's class names by number.
+        version: of the model.
+    """
+
+    found: Sequence[Detections]
+    names: Sequence[str]
+    version: str
+
+    @cached_property
+    def best(self) -> list[tuple[int, float] | None]:
+        """Class number and score of what was found of each object; ``None`` where nothing was."""
+        return best_of(self.found)
 
 
 @dataclass(slots=True, eq=False)
 class Answer:
-    """What the model says of one object. It holds no picture, since it may be kept for as long as a track lives.
+    """What the model says of one object, which may be kept for as long as a track lives.
 
     Attributes:
         origin: top left corner of what the model saw, in pixels of the source.
-        found: its answer, in pixels of what it saw; ``None`` while it is at work.
-        names: the model's class names by number.
-        version: of the model.
-        failed: it had none.
+        asked_at: seconds of stream time.
+        seen_at: when an object got it last, seconds of stream time.
+        call: the call that told; ``None`` while it is at work, and if it failed.
+        row: which of the call's objects it is.
+        failed: there will be none.
     """
 
     origin: tuple[int, int]
-    found: Detections | None = None
-    names: Sequence[str] = ()
-    version: str = ""
+    asked_at: float
+    seen_at: float
+    call: Call | None = None
+    row: int = 0
     failed: bool = False
 
+    @property
+    def best(self) -> tuple[int, float] | None:
+        """Class number and score; ``None`` as long as the model is at work, if it failed, and if it found nothing."""
+        return None if self.call is None else self.call.best[self.row]
+
+    @property
+    def found(self) -> Detections:
+        """All that was found, in pixels of what the model saw."""
+        assert self.call is not None
+        return self.call.found[self.row]
+
     def in_source(self) -> Detections:
-        """What was found, in pixels of the source."""
-        assert self.found is not None
+        """All that was found, in pixels of the source."""
         return moved(self.found, self.origin)
 
 
-@dataclass(slots=True)
+Known = dict[int, Answer]
+"""Of the objects of a frame, by their places, the answers that they get."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What one batch needs.
 
     Attributes:
         crops: what the model is given, in one call.
         asked: the answers that it must give to them, in order.
-        known: for each frame, the place of each object among the frame's objects and the answer that it gets, which
-            another object of the same track may have asked for.
+        known: for each frame, what its objects get; another object of the same track may have asked for it.
     """
 
-    crops: list[CropFrame] = field(default_factory=list)
-    asked: list[Answer] = field(default_factory=list)
-    known: list[list[tuple[int, Answer]]] = field(default_factory=list)
+    crops: CropBatch
+    asked: list[Answer]
+    known: list[Known]
 
-    def fill(self, found: Iterable[Result]) -> None:
+    def fill(self, found: Sequence[GroupResult]) -> None:
         """Take the model's answers. A crop that is missing among them has failed."""
-        by_crop = {id(result.frame): result for result in found}
-        for crop, answer in zip(self.crops, self.asked, strict=True):
-            result = by_crop.get(id(crop))
-            answer.failed = result is None
-            if result is not None:
-                answer.names, answer.version = result.names, result.version
-                answer.found = result.detections
-
-
-@dataclass(slots=True)
-class _Entry:
-    """The answer that is kept of a track; times are seconds of its source's stream time."""
-
-    answer: Answer
-    asked_at: float
-    seen_at: float
+        for group in found:
+            call = Call(group.found, group.names, group.version)
+            for row, place in enumerate(group.places):
+                answer = self.asked[place]
+                answer.row, answer.call = row, call  # in this order: another thread looks whether there is a call
+        for answer in self.asked:
+            answer.failed = answer.call is None
 
 
 class Cascade:
@@ -170,7 +200,7 @@ class Cascade:
         self.options = options
         self._keeps = options.tracked and task in CACHED_TASKS
         self._versions: dict[int, str] = {}  # of the model that answered last, by source id
-        self._entries: OrderedDict[tuple[int, int], _Entry] = OrderedDict()  # (source id, track id), last seen last
+        self._kept: OrderedDict[tuple[int, int], Answer] = OrderedDict()  # by source and track id, last seen last
         self._allowance: dict[
             int, tuple[float, float]
         ] = {}  # by source id: objects that may be asked about, since when
@@ -178,103 +208,114 @@ class Cascade:
 
     def __len__(self) -> int:
         """Tracks whose answers are kept."""
-        return len(self._entries)
+        return len(self._kept)
 
-    def plan(self, frames: Sequence[tuple[Frame, Sequence[Target]]], resting: Collection[int] = ()) -> Plan:
-        """What the model must look at in these frames. Batches are planned in order; answers may come later.
+    def plan(self, frames: Sequence[Frame], targets: Targets, resting: Collection[int] = ()) -> Plan:
+        """What the model must look at in a batch. Batches are planned in order; answers may come later.
 
-        In the frames at the places ``resting`` nothing is looked at; tracks get the answers that they have.
+        Args:
+            frames: of the batch.
+            targets: their objects.
+            resting: places of frames in which nothing is looked at; tracks get the answers that they have.
         """
-        plan = Plan()
-        for place, (frame, targets) in enumerate(frames):
-            plan.known.append(self._plan_frame(plan, frame, targets, place not in resting))
-        return plan
+        regions, rows_of = self._shown(frames, targets)
+        corners = regions.tolist()
+        asked: dict[int, Answer] = {}
+        known: list[Known] = []
+        for place, (frame, rows) in enumerate(zip(frames, rows_of, strict=True)):
+            known.append(self._plan_frame(asked, frame, rows, targets, corners, place not in resting))
+        rows = list(asked)
+        return Plan(CropBatch(frames, targets.frame_of[rows], regions[rows]), list(asked.values()), known)
 
-    def fill(self, plan: Plan, found: Sequence[Result]) -> None:
+    def fill(self, plan: Plan, found: Sequence[GroupResult]) -> None:
         """Take the model's answers for a plan; plans are filled in order."""
         plan.fill(found)
-        for result in found:
-            self._versions[result.frame.source_id] = result.version
+        for group in found:
+            self._versions.update(dict.fromkeys(source_ids_of(group.frames), group.version))
 
     def forget(self, source_id: int) -> None:
         """Drop what is kept of a source, which has ended or starts anew."""
-        for key in [key for key in self._entries if key[0] == source_id]:
-            del self._entries[key]
+        for key in [key for key in self._kept if key[0] == source_id]:
+            del self._kept[key]
         self._allowance.pop(source_id, None)
         self._versions.pop(source_id, None)
         self._times.pop(source_id, None)
 
-    def _plan_frame(self, plan: Plan, frame: Frame, targets: Sequence[Target], looks: bool) -> list[tuple[int, Answer]]:
+    def _plan_frame(
+        self,
+        asked: dict[int, Answer],
+        frame: Frame,
+        rows: Sequence[int],
+        targets: Targets,
+        corners: Sequence[Sequence[int]],
+        looks: bool,
+    ) -> Known:
+        """What the objects of a frame get; answers that the model must give also go to ``asked``, by row."""
         source, now = frame.source_id, frame.pts / 1e9
         if now < self._times.get(source, now):
             self.forget(source)
         self._times[source] = now
-        known: list[tuple[int, Answer]] = []
-        due: list[tuple[bool, float, Target, tuple[int, int, int, int]]] = []
-        for target, region in self._ours(frame, targets):
-            entry = self._entry(source, target, now)
-            if entry is not None:
-                known.append((target.place, entry.answer))
-            if looks and (entry is None or self._is_stale(entry, source, now)):
-                area = (region[2] - region[0]) * (region[3] - region[1])
-                due.append((entry is not None, -area, target, region))
-        due.sort(key=lambda item: item[:2])
-        answers = dict(known)
-        for _has_answer, _area, target, region in due[: self._room(source, now, len(due))]:
-            answer = Answer(region[:2])
-            plan.crops.append(CropFrame(frame, region))
-            plan.asked.append(answer)
-            answers[target.place] = answer
-            self._keep(source, target, answer, now)
+        kept = {row: self._answer(source, targets.track_ids[row], now) for row in rows}
+        known = {targets.places[row]: answer for row, answer in kept.items() if answer is not None}
+        due = [row for row, answer in kept.items() if looks and (answer is None or self._is_stale(answer, source, now))]
+        room = self._room(source, now, len(due))
+        if room < len(due):
+            due.sort(key=lambda row: (kept[row] is not None, -_area(corners[row])))
+        for row in due[:room]:
+            x, y, _, _ = corners[row]
+            asked[row] = known[targets.places[row]] = answer = Answer((x, y), now, now)
+            track = targets.track_ids[row]
+            if self._keeps and track is not None:
+                self._kept[source, track] = answer
+                self._kept.move_to_end((source, track))
         self._drop_gone(source, now)
-        return list(answers.items())
+        return known
 
-    def _ours(self, frame: Frame, targets: Sequence[Target]) -> list[tuple[Target, tuple[int, int, int, int]]]:
-        """The objects that count, and what the model is shown of each: the upright rectangle around it."""
-        options, wanted = self.options, self.options.classes
-        ours = [
-            t
-            for t in targets
-            if t.component_id == options.id and (not wanted or t.label in wanted or t.class_id in wanted)
-        ]
-        boxes = np.array([target.box for target in ours], np.float64).reshape(-1, 4)
-        angles = np.array([target.angle for target in ours], np.float64)
-        finite = np.isfinite(boxes).all(axis=1) & np.isfinite(angles)
-        boxes = np.where(finite[:, None], boxes, 0)
-        large = finite & ((boxes[:, 2:] - boxes[:, :2]).min(axis=1) >= options.min_size)
+    def _shown(self, frames: Sequence[Frame], targets: Targets) -> tuple[IntArray, list[list[int]]]:
+        """The upright rectangle around each target, (N, 4), which the model is shown, and of each frame, who counts."""
+        boxes, angles = targets.boxes.astype(np.float64), targets.angles
+        counts = np.isfinite(boxes.sum(axis=1) + angles)
+        if self.options.classes:
+            counts &= self._of_wanted_class(targets)
+        if not counts.all():
+            boxes[~counts] = 0
+        counts &= _shorter_sides(boxes) >= self.options.min_size
         if angles.any():
-            turned = finite & (angles != 0)
-            boxes[turned] = bounds(boxes[turned].astype(np.float32), angles[turned].astype(np.float32))
-        regions = crop_regions(boxes, frame.width, frame.height)
-        large &= (regions[:, 2:] - regions[:, :2]).min(axis=1) >= SMALLEST
-        return [
-            (target, tuple(region))
-            for target, region, counts in zip(ours, regions.tolist(), large.tolist(), strict=True)
-            if counts
-        ]
+            turned = counts & (angles != 0)
+            boxes[turned] = bounds(boxes[turned], angles[turned])
+        regions = crop_regions(boxes, sizes_of(frames)[targets.frame_of])
+        counts &= _shorter_sides(regions) >= SMALLEST
+        rows: list[list[int]] = [[] for _ in frames]
+        for row, (frame, there) in enumerate(zip(targets.frame_of.tolist(), counts.tolist(), strict=True)):
+            if there:
+                rows[frame].append(row)
+        return regions, rows
 
-    def _entry(self, source: int, target: Target, now: float) -> _Entry | None:
-        """What is kept of the object's track, if it is worth repeating."""
-        if not self._keeps or target.track_id is None:
-            return None
-        key = (source, target.track_id)
-        entry = self._entries.get(key)
-        if entry is None:
-            return None
-        found = entry.answer.found
-        lost = found is None and not 0 <= now - entry.asked_at <= LONGEST_WAIT_S
-        if lost or entry.answer.failed or (found is not None and not len(found)):
-            del self._entries[key]
-            return None
-        entry.seen_at = now
-        self._entries.move_to_end(key)
-        return entry
+    def _of_wanted_class(self, targets: Targets) -> BoolArray:
+        wanted = self.options.classes
+        pairs = zip(targets.labels, targets.class_ids, strict=True)
+        return np.array([label in wanted or number in wanted for label, number in pairs], bool)
 
-    def _is_stale(self, entry: _Entry, source: int, now: float) -> bool:
-        answer = entry.answer
-        if answer.found is not None and answer.version != self._versions.get(source, answer.version):
+    def _answer(self, source: int, track: int | None, now: float) -> Answer | None:
+        """What is kept of a track, if it is worth repeating."""
+        if not self._keeps or track is None:
+            return None
+        answer = self._kept.get((source, track))
+        if answer is None:
+            return None
+        lost = answer.call is None and not 0 <= now - answer.asked_at <= LONGEST_WAIT_S
+        if lost or answer.failed or (answer.call is not None and answer.best is None):
+            del self._kept[source, track]
+            return None
+        answer.seen_at = now
+        self._kept.move_to_end((source, track))
+        return answer
+
+    def _is_stale(self, answer: Answer, source: int, now: float) -> bool:
+        call = answer.call
+        if call is not None and call.version != self._versions.get(source, call.version):
             return True
-        return bool(self.options.refresh) and now - entry.asked_at >= self.options.refresh
+        return bool(self.options.refresh) and now - answer.asked_at >= self.options.refresh
 
     def _room(self, source: int, now: float, wanted: int) -> int:
         """How many of ``wanted`` objects may be asked about now. Unused allowance adds up for one second at most."""
@@ -287,17 +328,23 @@ class Cascade:
         self._allowance[source] = (left - granted, now)
         return granted
 
-    def _keep(self, source: int, target: Target, answer: Answer, now: float) -> None:
-        if self._keeps and target.track_id is not None:
-            key = (source, target.track_id)
-            self._entries[key] = _Entry(answer, now, now)
-            self._entries.move_to_end(key)
-
     def _drop_gone(self, source: int, now: float) -> None:
         """Drop the tracks that were out of sight for long. They lie at the front, in the order of their last sight."""
-        while self._entries:
-            (owner, _track), entry = next(iter(self._entries.items()))
-            gone = now - entry.seen_at if owner == source else self._times.get(owner, math.inf) - entry.seen_at
-            if gone <= GONE_AFTER_S and len(self._entries) <= MOST_TRACKS:
+        while self._kept:
+            (owner, _track), answer = next(iter(self._kept.items()))
+            gone = (now if owner == source else self._times.get(owner, math.inf)) - answer.seen_at
+            if gone <= GONE_AFTER_S and len(self._kept) <= MOST_TRACKS:
                 return
-            self._entries.popitem(last=False)
+            self._kept.popitem(last=False)
+
+
+def _shorter_sides(boxes: NDArray[Any]) -> NDArray[Any]:
+    """(N,) of (N, 4) xyxy."""
+    x1, y1, x2, y2 = boxes.T
+    shorter: NDArray[Any] = np.minimum(x2 - x1, y2 - y1)
+    return shorter
+
+
+def _area(corners: Sequence[int]) -> int:
+    x1, y1, x2, y2 = corners
+    return (x2 - x1) * (y2 - y1)

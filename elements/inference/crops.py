@@ -1,10 +1,11 @@
-"""A part of a frame that a model sees as if it were a frame."""
+"""Parts of frames that a model sees as if they were frames."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,18 +49,79 @@ class CropFrame:
         whole = getattr(self.frame, "tensor", None)
         if whole is None:
             return None
-        x1, y1, x2, y2 = self.region_of(whole.shape[1::-1])
+        size, region = (self.frame.width, self.frame.height), np.array([self.region])
+        ((x1, y1, x2, y2),) = scaled_regions(region, size, tuple(whole.shape[1::-1])).tolist()
         return whole[y1:y2, x1:x2]
-
-    def region_of(self, picture: tuple[int, int]) -> tuple[int, int, int, int]:
-        """The region in a picture of the frame of another size (width, height)."""
-        return scaled_region(self.region, (self.frame.width, self.frame.height), picture)
 
     def resized(self, width: int, height: int, out: Image | None = None, region: Region | None = None) -> Image:
         """See `Frame.resized`; taken straight from the frame, which need not be converted as a whole."""
         left, top = self.region[:2]
         x1, y1, x2, y2 = region or (0, 0, self.width, self.height)
         return self.frame.resized(width, height, out, (left + x1, top + y1, left + x2, top + y2))
+
+
+class CropBatch(Sequence[CropFrame]):
+    """Regions of a few frames, in arrays; for whoever wants single ones, a sequence of `CropFrame` made on demand.
+
+    Attributes:
+        frames: the frames, each once.
+        frame_of: (N,) int64, place of each region's frame among them, rising.
+        regions: (N, 4) int64 x1, y1, x2, y2 in pixels of its frame's source picture, inside of it.
+    """
+
+    def __init__(self, frames: Sequence[Frame], frame_of: IntArray, regions: IntArray) -> None:
+        self.frames, self.frame_of, self.regions = frames, frame_of, regions
+
+    def __len__(self) -> int:
+        return len(self.regions)
+
+    @overload
+    def __getitem__(self, index: int) -> CropFrame: ...
+    @overload
+    def __getitem__(self, index: slice) -> CropBatch: ...
+    def __getitem__(self, index: int | slice) -> CropFrame | CropBatch:
+        if isinstance(index, slice):
+            return CropBatch(self.frames, self.frame_of[index], self.regions[index])
+        return CropFrame(self.frames[self.frame_of[index]], tuple(self.regions[index].tolist()))
+
+    def take(self, places: Sequence[int]) -> CropBatch:
+        """Those at ``places``, which rise."""
+        return self if len(places) == len(self) else CropBatch(self.frames, self.frame_of[places], self.regions[places])
+
+    @property
+    def sizes(self) -> IntArray:
+        """(N, 2) width, height in pixels."""
+        return self.regions[:, 2:] - self.regions[:, :2]
+
+    @cached_property
+    def source_ids(self) -> list[int]:
+        """Of each region's frame."""
+        ids = [frame.source_id for frame in self.frames]
+        return [ids[place] for place in self.frame_of.tolist()]
+
+    def by_frame(self) -> Iterator[tuple[Frame, slice]]:
+        """Each frame that has regions here, and where they are."""
+        ends = np.searchsorted(self.frame_of, np.arange(len(self.frames)), side="right").tolist()
+        for frame, start, end in zip(self.frames, [0, *ends], ends, strict=False):
+            if end > start:
+                yield frame, slice(start, end)
+
+
+def taken(frames: Sequence[Frame], places: Sequence[int]) -> Sequence[Frame]:
+    """The frames at ``places``, which rise."""
+    return frames.take(places) if isinstance(frames, CropBatch) else [frames[place] for place in places]
+
+
+def source_ids_of(frames: Sequence[Frame]) -> list[int]:
+    """Source id of each frame."""
+    return frames.source_ids if isinstance(frames, CropBatch) else [frame.source_id for frame in frames]
+
+
+def sizes_of(frames: Sequence[Frame]) -> IntArray:
+    """(N, 2) width and height of each frame in pixels."""
+    if isinstance(frames, CropBatch):
+        return frames.sizes
+    return np.array([(frame.width, frame.height) for frame in frames], np.int64).reshape(-1, 2)
 
 
 def moved(found: Detections, origin: tuple[int, int]) -> Detections:
@@ -76,33 +138,30 @@ def moved(found: Detections, origin: tuple[int, int]) -> Detections:
 
 def crop_region(box: Region, width: int, height: int) -> tuple[int, int, int, int]:
     """`crop_regions` of one box."""
-    x1, y1, x2, y2 = crop_regions(np.array([box]), width, height)[0].tolist()
+    x1, y1, x2, y2 = crop_regions(np.array([box]), np.array([width, height]))[0].tolist()
     return x1, y1, x2, y2
 
 
-def crop_regions(boxes: NDArray[np.floating], width: int, height: int) -> IntArray:
-    """Boxes widened to whole pixels and cut at the edges of a picture.
+def crop_regions(boxes: NDArray[np.floating], sizes: IntArray) -> IntArray:
+    """Boxes widened to whole pixels and cut at the edges of pictures.
 
     Args:
-        boxes: (N, 4) xyxy in pixels of the picture, finite.
-        width: of the picture, pixels.
-        height: of the picture, pixels.
+        boxes: (N, 4) xyxy in pixels of the pictures, finite.
+        sizes: width and height of all pictures, (2,), or of each one's, (N, 2).
 
     Returns:
         (N, 4) int64 xyxy; of no extent where a box lies outside of the picture.
     """
-    widened = np.concatenate([np.floor(boxes[:, :2]), np.ceil(boxes[:, 2:])], axis=1)
-    regions: IntArray = np.clip(widened, 0, (width, height, width, height)).astype(np.int64)
-    regions[:, 2:] = np.maximum(regions[:, 2:], regions[:, :2])
-    return regions
+    starts = np.minimum(np.maximum(np.floor(boxes[:, :2]), 0), sizes)
+    ends = np.maximum(np.minimum(np.ceil(boxes[:, 2:]), sizes), starts)
+    return np.concatenate([starts, ends], axis=1).astype(np.int64)
 
 
-def scaled_region(
-    region: tuple[int, int, int, int], size: tuple[int, int], picture: tuple[int, int]
-) -> tuple[int, int, int, int]:
-    """A region of a frame of ``size`` (width, height) in a picture of it of ``picture``'s size, at least one pixel."""
+def scaled_regions(regions: IntArray, size: tuple[int, int], picture: tuple[int, int]) -> IntArray:
+    """(N, 4) regions of a frame of ``size`` (width, height) in a picture of it of another size, at least one pixel."""
     if picture == size:
-        return region
-    sx, sy = picture[0] / size[0], picture[1] / size[1]
-    x1, y1 = min(round(region[0] * sx), picture[0] - 1), min(round(region[1] * sy), picture[1] - 1)
-    return x1, y1, max(x1 + 1, round(region[2] * sx)), max(y1 + 1, round(region[3] * sy))
+        return regions
+    edges = np.rint(regions * np.tile(np.array(picture) / size, 2)).astype(np.int64)
+    edges[:, :2] = np.minimum(edges[:, :2], np.array(picture) - 1)
+    edges[:, 2:] = np.maximum(edges[:, 2:], edges[:, :2] + 1)
+    return edges

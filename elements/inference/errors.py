@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from elements.inference.frame import Frame
 
@@ -18,6 +19,17 @@ class FrameError(Exception):
     def __init__(self, frame: Frame, text: str) -> None:
         super().__init__(text)
         self.frame = frame
+
+
+@contextlib.contextmanager
+def blaming(frame: Frame) -> Iterator[None]:
+    """An exception that names no frame becomes one of ``frame``."""
+    try:
+        yield
+    except FrameError:
+        raise
+    except Exception as error:
+        raise FrameError(frame, f"{type(error).__name__}: {error}") from error
 
 
 class InferenceError(Exception):

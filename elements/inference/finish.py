@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elements.inference.decoders import Candidates, Decoder
+from elements.inference.decoders.whole import Answers
 from elements.inference.letterbox import Size
 from elements.inference.masks import crop_masks
 from elements.inference.nms import nms, rotated_nms
+from elements.metadata.batch_detections import BatchDetections
 from elements.metadata.detections import Detections, FloatArray, IntArray
 from elements.metadata.placement import Placement
 from elements.metadata.rotated import rescaled
@@ -37,9 +40,28 @@ def finish(
     """
     if keep:
         found = found[np.isin(found.class_ids, list(keep))]
-    if not decoder.whole_picture:
-        found = found[_kept(found, decoder, iou)]
-    return to_source(found, outputs, decoder, size, placement)
+    return to_source(found[_kept(found, decoder, iou)], outputs, decoder, size, placement)
+
+
+def finish_whole(
+    said: Answers, sources: NDArray[np.floating], confidence: float, keep: frozenset[int] = frozenset()
+) -> tuple[BatchDetections, int]:
+    """What was said of B pictures as a whole: a box around each of which something is known, and how many were broken.
+
+    Args:
+        said: what `WholePicture.said` gave.
+        sources: (B, 2) width and height of the pictures.
+        confidence: lowest score.
+        keep: class numbers to report; empty: all.
+    """
+    there = np.logical_not(said.broken) & (said.scores >= confidence)
+    if keep:
+        there &= np.isin(said.class_ids, list(keep))
+    boxes = np.zeros((len(sources), 4), np.float32)
+    boxes[:, 2:] = sources
+    vectors = None if said.vectors is None else said.vectors[there]
+    rows = Detections(boxes[there], said.scores[there], said.class_ids[there], embeddings=vectors)
+    return BatchDetections(rows, there.astype(np.int64)), int(np.count_nonzero(said.broken))
 
 
 def to_source(
@@ -48,9 +70,6 @@ def to_source(
     """Finished candidates as detections: see `finish`, which says what the arguments are."""
     width, height = placement.source_width, placement.source_height
     extras = found.extras
-    if decoder.whole_picture:
-        boxes = np.array([(0, 0, width, height)] * len(found.scores), np.float32)
-        return Detections(boxes, found.scores, found.class_ids, embeddings=extras)
     detections = Detections(placement.to_source(found.boxes), found.scores, found.class_ids)
     if extras is not None and decoder.task == "obb":
         return _rotated(found, extras[:, 0], placement)

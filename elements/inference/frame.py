@@ -31,6 +31,9 @@ class Frame(Protocol):
     ``device_picture``, where there is one, is the same without torch: ``pointer``, ``shape``, ``strides`` in bytes,
     ``dtype``, ``device`` (number of the GPU); its pixels are complete.
     Both are valid until the model's ``infer`` returns. Engines that run elsewhere call `resized`.
+
+    ``resized_parts(regions, out)``, where there is one, does what `resized` does for (N, 4) regions at once, whose
+    pictures, all of one size, go to ``out``, (N, height, width, 3), contiguous.
     """
 
     @property

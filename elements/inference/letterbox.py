@@ -10,7 +10,10 @@ import functools
 import math
 from typing import Literal
 
-from elements.metadata.placement import Placement
+import numpy as np
+
+from elements.metadata.detections import IntArray
+from elements.metadata.placement import Placement, Placements
 
 Size = tuple[int, int]  # (width, height)
 LetterboxMode = Literal["center", "top-left", "stretch", "crop"]
@@ -37,6 +40,24 @@ def place(source: Size, network: Size, mode: LetterboxMode) -> Placement:
     if mode == "top-left":
         return Placement(*source, 0, 0, width, height)
     return Placement(*source, (network[0] - width) // 2, (network[1] - height) // 2, width, height)
+
+
+def place_all(sources: IntArray, network: Size, mode: LetterboxMode) -> Placements:
+    """`place` of each of (N, 2) sources (width, height) at once, for the many shapes that crops have."""
+    table = np.empty((len(sources), 6))
+    sizes, (lefts_tops, shown) = np.array(network, np.float64), (table[:, 2:4], table[:, 4:])
+    table[:, :2] = sources
+    if mode == "stretch":
+        lefts_tops[:], shown[:] = 0, sizes
+    elif mode == "crop":
+        scale = (sizes / sources).max(axis=1, initial=0)
+        shown[:] = np.maximum(sizes, np.trunc(sources * scale[:, None]))
+        lefts_tops[:] = -((shown - sizes) // 2)
+    else:
+        scale = (sizes / sources).min(axis=1, initial=np.inf)
+        shown[:] = np.clip(np.rint(sources * scale[:, None]), 1, sizes)
+        lefts_tops[:] = 0 if mode == "top-left" else (sizes - shown) // 2
+    return Placements(table)
 
 
 @functools.lru_cache(256)

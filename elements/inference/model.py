@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from elements.inference.config import ModelConfig
-from elements.inference.crops import CropFrame
+from elements.inference.crops import CropBatch, taken
+from elements.inference.decoders.whole import WholePicture
 from elements.inference.engines.base import DeviceEngine, engine_name, is_class_path
 from elements.inference.errors import FrameError as FrameError
-from elements.inference.errors import ModelError, brief
-from elements.inference.finish import finish
+from elements.inference.errors import ModelError, blaming, brief
+from elements.inference.finish import finish, finish_whole
 from elements.inference.frame import Frame
 from elements.inference.letterbox import Size, smallest_input
 from elements.inference.loading import RUN_PIXELS, LoadedModel, load_model
@@ -27,13 +27,17 @@ from elements.inference.own import open_own
 from elements.inference.postprocess import PostprocessedModel
 from elements.inference.preprocess import Preprocessor
 from elements.inference.tasks import Task
-from elements.metadata.detections import Detections
+from elements.metadata.batch_detections import BatchDetections
+from elements.metadata.detections import Detections, FloatArray
+from elements.metadata.placement import Placements
 
 if TYPE_CHECKING:
     from elements.inference.gpu.path import DevicePath
 
 log = logging.getLogger("gstorch.inference")
 
+Found = tuple[Sequence[Detections], int]
+"""What was found in each frame of a run, and number of rows that are no numbers."""
 PARTS_PER_THREAD = 4  # of many runs, so that a thread that is done early takes another part
 
 
@@ -52,8 +56,8 @@ class Model(Protocol):
         """Get ready to infer; called once, before the first frame. Raise `ModelError` with a text for the user."""
         ...
 
-    def infer(self, frames: Sequence[Frame]) -> list[Detections]:
-        """One `Detections` per frame, in order, boxes in pixels of the source frame."""
+    def infer(self, frames: Sequence[Frame]) -> Sequence[Detections]:
+        """One `Detections` per frame, in order, boxes in pixels of the source frame: a list, or `BatchDetections`."""
         ...
 
     def close(self) -> None:
@@ -78,8 +82,8 @@ class ModelStats:
 class _Run:
     """Frames that go through the network together, and their places in the call."""
 
-    frames: list[Frame]
-    places: list[int]
+    frames: Sequence[Frame]
+    places: Sequence[int]
     size: Size
 
 
@@ -144,7 +148,7 @@ class DetectionModel:
         """Whether `submit` returns while the work goes on, on a GPU."""
         return self._device is not None and self._device.is_gpu
 
-    def infer(self, frames: Sequence[Frame]) -> list[Detections]:
+    def infer(self, frames: Sequence[Frame]) -> Sequence[Detections]:
         """One `Detections` per frame, in order; boxes in source pixels, cut at the frame's edges, best first.
 
         Raises:
@@ -160,22 +164,22 @@ class DetectionModel:
         runs = self._plan(frames, self._network)
         return Work(len(frames), runs, None if self._device is None else self._submit_runs(self._device, runs))
 
-    def collect(self, work: Work) -> list[Detections]:
+    def collect(self, work: Work) -> Sequence[Detections]:
         """What `infer` gives for the frames of `submit`. Errors as `infer`."""
         assert self._pool is not None
         runs = work.runs
-        results: Iterable[list[tuple[Detections, int]]]
+        results: Iterable[Found]
         if self._device is not None and work.pending is not None:
             results = self._collect_runs(self._device, runs, work.pending)
         else:  # a single run stays on the caller's thread: handing it over would gain nothing
             results = map(self._execute, runs) if len(runs) == 1 else self._execute_in_parallel(self._pool, runs)
+        parts, invalid = zip(*results, strict=True) if runs else ((), ())
+        self._count(work.frames, sum(invalid))
+        if parts and all(isinstance(part, BatchDetections) for part in parts):
+            return BatchDetections.joined(parts)  # of one size, so in order
         by_place: dict[int, Detections] = {}
-        invalid = 0
-        for run, found in zip(runs, results, strict=True):
-            for place, (one, broken) in zip(run.places, found, strict=True):
-                by_place[place] = one
-                invalid += broken
-        self._count(work.frames, invalid)
+        for run, found in zip(runs, parts, strict=True):
+            by_place.update(zip(run.places, found, strict=True))
         return [by_place[place] for place in range(work.frames)]
 
     def close(self) -> None:
@@ -214,20 +218,27 @@ class DetectionModel:
         """
         spec = network.engine.spec
         together = network.engine.on_gpu or isinstance(network.engine, DeviceEngine)
-        groups: dict[Size, list[int]] = {}
-        for place, frame in enumerate(frames):
-            size = network.size
-            if network.stride and not (together and isinstance(frame, CropFrame)):  # crops have all shapes: one run
-                source = (frame.width, frame.height)
-                size = smallest_input(source, size, network.stride, network.preprocess.letterbox)
-            groups.setdefault(size, []).append(place)
         runs = []
-        for size, places in groups.items():
+        for size, places in self._by_size(frames, network, together).items():
             free = (self.config.batch_size or len(frames)) if together else self._together_on_cpu(len(places), size)
             batch = spec.batch or min(free, spec.max_batch or free)
             parts = [places[i : i + batch] for i in range(0, len(places), batch)]
-            runs += [_Run([frames[place] for place in part], part, size) for part in parts]
+            runs += [_Run(taken(frames, part), part, size) for part in parts]
         return runs
+
+    @staticmethod
+    def _by_size(frames: Sequence[Frame], network: LoadedModel, together: bool) -> Mapping[Size, Sequence[int]]:
+        """Places of the frames by the size of the input that they need."""
+        if not len(frames):
+            return {}
+        if not network.stride or (together and isinstance(frames, CropBatch)):  # crops have all shapes: one run
+            return {network.size: range(len(frames))}
+        groups: dict[Size, list[int]] = {}
+        for place, frame in enumerate(frames):
+            source = (frame.width, frame.height)
+            size = smallest_input(source, network.size, network.stride, network.preprocess.letterbox)
+            groups.setdefault(size, []).append(place)
+        return groups
 
     def _together_on_cpu(self, frames: int, size: Size) -> int:
         """How many of ``frames`` of an input of ``size`` share a run, so that all threads have the same number."""
@@ -235,53 +246,51 @@ class DetectionModel:
         runs = -(-frames // most)
         return -(-frames // (-(-runs // self._threads) * self._threads)) or 1
 
-    def _execute_in_parallel(
-        self, pool: ThreadPoolExecutor, runs: Sequence[_Run]
-    ) -> Iterable[list[tuple[Detections, int]]]:
+    def _execute_in_parallel(self, pool: ThreadPoolExecutor, runs: Sequence[_Run]) -> Iterable[Found]:
         """Hand the runs over in few parts, where there are many small ones: crops of objects."""
         size = max(1, len(runs) // (PARTS_PER_THREAD * self._threads))
         parts = [runs[i : i + size] for i in range(0, len(runs), size)]
         return itertools.chain.from_iterable(pool.map(lambda part: [self._execute(run) for run in part], parts))
 
-    def _execute(self, run: _Run) -> list[tuple[Detections, int]]:
-        """Detections and number of broken rows for each frame of ``run``."""
+    def _execute(self, run: _Run) -> Found:
+        """Letterbox, network and all that follows, on the calling thread."""
         assert self._network is not None
-        network, frame = self._network, run.frames[0]
-        try:
+        network = self._network
+        with blaming(run.frames[0]):
             # The rows of a fixed batch that are left over hold old pictures; what comes out for them is not read.
             tensor = self._preprocessor.tensor(network.engine.spec.batch or len(run.frames), run.size)
-            placements = []
-            for frame, slot in zip(run.frames, tensor, strict=False):
-                placements.append(self._preprocessor.fill(frame, slot, run.size))
+            placements = self._preprocessor.fill_all(run.frames, tensor, run.size)
             given = network.engine.run(tensor)
-            outputs = [given[place].astype(np.float32, copy=False) for place in network.outputs]
-            outputs = [output[: len(placements)] for output in outputs]
-            decoded = network.decoder.decode_batch(outputs, run.size, self.confidence)
-            own = zip(*outputs, strict=True)
-            results = []
-            for frame, found, arrays, placement in zip(run.frames, decoded, own, placements, strict=True):  # noqa: B007 (named in the error)
-                detections = finish(found, arrays, network.decoder, run.size, placement, self.iou, network.keep)
-                results.append((detections, found.invalid))
-            return results
-        except Exception as error:
-            raise FrameError(frame, f"{type(error).__name__}: {error}") from error
+            outputs = [given[place].astype(np.float32, copy=False)[: len(run.frames)] for place in network.outputs]
+            return self._read(network, run, outputs, placements)
+
+    def _read(self, network: LoadedModel, run: _Run, outputs: Sequence[FloatArray], placements: Placements) -> Found:
+        """What a run's outputs, batch first, say."""
+        decoder = network.decoder
+        if isinstance(decoder, WholePicture):
+            return finish_whole(decoder.said(outputs[0]), placements.sources, self.confidence, network.keep)
+        decoded = decoder.decode_batch(outputs, run.size, self.confidence)
+        own = zip(*outputs, strict=True)
+        results = []
+        for frame, found, arrays, placement in zip(run.frames, decoded, own, placements, strict=True):
+            with blaming(frame):
+                results.append(finish(found, arrays, decoder, run.size, placement, self.iou, network.keep))
+        return results, sum(found.invalid for found in decoded)
 
     def _submit_runs(self, device: DevicePath, runs: Sequence[_Run]) -> list[Any]:
         """Queue all runs, one after the other."""
         pending = []
         for run in runs:
-            with _blaming(run):
+            with blaming(run.frames[0]):
                 pending.append(device.submit(run.frames, run.size, self.confidence, self.iou))
         return pending
 
     @staticmethod
-    def _collect_runs(
-        device: DevicePath, runs: Sequence[_Run], pending: Sequence[Any]
-    ) -> list[list[tuple[Detections, int]]]:
+    def _collect_runs(device: DevicePath, runs: Sequence[_Run], pending: Sequence[Any]) -> list[Found]:
         """Wait for all runs; the same as `_execute` for each."""
         results = []
         for run, one in zip(runs, pending, strict=True):
-            with _blaming(run):
+            with blaming(run.frames[0]):
                 results.append(device.collect(one))
         return results
 
@@ -295,17 +304,6 @@ class DetectionModel:
             )
         self.stats.frames += frames
         self.stats.nan += invalid
-
-
-@contextlib.contextmanager
-def _blaming(run: _Run) -> Iterator[None]:
-    """An exception that names no frame becomes one of the first frame of ``run``."""
-    try:
-        yield
-    except FrameError:
-        raise
-    except Exception as error:
-        raise FrameError(run.frames[0], f"{type(error).__name__}: {error}") from error
 
 
 def open_model(config: ModelConfig) -> Model:

@@ -1,4 +1,4 @@
-"""What a stage found in one frame, and which model did it."""
+"""What a stage found, and which model did it."""
 
 from __future__ import annotations
 
@@ -23,3 +23,24 @@ class Result(NamedTuple):
     detections: Detections
     names: Sequence[str]
     version: str
+
+
+class GroupResult(NamedTuple):
+    """What one model found in the frames of a batch that it did. Attributes as of `Result`, and:
+
+    Attributes:
+        frames: the frames.
+        places: their places among the frames that the session was given.
+        found: what was found in each.
+    """
+
+    frames: Sequence[Frame]
+    places: Sequence[int]
+    found: Sequence[Detections]
+    names: Sequence[str]
+    version: str
+
+    def each(self) -> list[Result]:
+        """One by one."""
+        pairs = zip(self.frames, self.found, strict=True)
+        return [Result(frame, detections, self.names, self.version) for frame, detections in pairs]

@@ -11,10 +11,11 @@ from typing import Any
 
 from elements.inference.answer import checked_answer
 from elements.inference.config import ModelConfig
+from elements.inference.crops import sizes_of, source_ids_of, taken
 from elements.inference.errors import InferenceError, ModelError, culprit_of, failure_text
 from elements.inference.frame import Frame
 from elements.inference.model import Model
-from elements.inference.result import Result
+from elements.inference.result import GroupResult, Result
 from elements.inference.source_options import SourceOptions
 from elements.inference.swap.loader import Answer
 from elements.inference.swap.options import SwapOptions
@@ -23,6 +24,7 @@ from elements.inference.swap.slots import Group
 from elements.inference.swap.status import SwapStatus
 from elements.inference.swap.swap import Swapper
 from elements.inference.swap.warm_up import check_classes, warm_up
+from elements.metadata.batch_detections import counts_of
 from elements.metadata.detections import Detections
 
 log = logging.getLogger("gstorch.inference")
@@ -38,13 +40,15 @@ class _Work:
     Attributes:
         group: the model; held.
         frames: the frames, in order.
+        places: their places among all that were submitted.
         started: when the model got them, seconds.
         handle: what the model's ``submit`` gave; ``None`` if it has none and runs when it is collected.
         failure: what it raised.
     """
 
     group: Group
-    frames: list[Frame]
+    frames: Sequence[Frame]
+    places: Sequence[int]
     started: float
     handle: Any = None
     failure: BaseException | None = None
@@ -257,19 +261,23 @@ class Session:
 
     def submit(self, frames: Sequence[Frame]) -> Pending:
         """Give frames to their models. They must stay valid until they are collected. Never raises for a model."""
-        for frame in frames:
-            self._sizes[frame.source_id] = (frame.width, frame.height)
-        works = self._assign(frames)
+        sizes = [(width, height) for width, height in sizes_of(frames).tolist()]
+        self._sizes.update(zip(source_ids_of(frames), sizes, strict=True))
+        works = self._assign(frames, range(len(frames)))
         for work in works:
             if getattr(work.group.served.model, "overlaps", False):
                 try:
-                    work.handle = work.group.served.model.submit(list(work.frames))  # type: ignore[attr-defined]
+                    work.handle = work.group.served.model.submit(work.frames)  # type: ignore[attr-defined]
                 except ANY_ERROR as error:
                     work.failure = error
         return Pending(works)
 
     def collect(self, pending: Pending) -> list[Result]:
-        """The frames that could be done, and what was found; waits for it.
+        """`collect_groups`, frame by frame."""
+        return [result for group in self.collect_groups(pending) for result in group.each()]
+
+    def collect_groups(self, pending: Pending) -> list[GroupResult]:
+        """The frames that could be done, and what was found, by model; waits for it.
 
         A model that fails, or gives something that is no finite number, while the one before it is still kept, is taken
         back, and the frames are done by the old one.
@@ -277,7 +285,7 @@ class Session:
         Raises:
             InferenceError: if it fails for good and ``on_error`` is ``stop``.
         """
-        done: list[Result] = []
+        done: list[GroupResult] = []
         try:
             while pending.works:
                 work = pending.works[0]
@@ -292,12 +300,15 @@ class Session:
         while pending.works:
             self._swapper.release(pending.works.pop().group)
 
-    def _assign(self, frames: Sequence[Frame]) -> list[_Work]:
+    def _assign(self, frames: Sequence[Frame], places: Sequence[int]) -> list[_Work]:
+        """Who does ``frames``, which are at ``places`` among those that were submitted."""
         now = time.monotonic()
-        groups = self._swapper.route([frame.source_id for frame in frames])
-        return [_Work(group, [frames[place] for place in group.places], now) for group in groups]
+        groups = self._swapper.route(source_ids_of(frames))
+        return [
+            _Work(group, taken(frames, group.places), [places[own] for own in group.places], now) for group in groups
+        ]
 
-    def _collect(self, work: _Work) -> list[Result]:
+    def _collect(self, work: _Work) -> list[GroupResult]:
         found, broken = self._answer(work)
         if work.failure is None and not broken:
             return self._finish(work, found)
@@ -305,14 +316,14 @@ class Session:
         if work.failure is not None:
             reason = failure_text(work.frames, work.failure)
         self._swapper.failed(work.group.served, reason)
-        again = Pending(self._assign(work.frames))
+        again = Pending(self._assign(work.frames, work.places))
         if any(other.group.served is work.group.served for other in again.works):  # there is no way back
             self.discard(again)
             return self._finish(work, found) if work.failure is None else self._give_up(work)
         self.nan_count -= broken  # the model is gone, and its answer with it
-        return self.collect(again)
+        return self.collect_groups(again)
 
-    def _answer(self, work: _Work) -> tuple[list[Detections], int]:
+    def _answer(self, work: _Work) -> tuple[Sequence[Detections], int]:
         """What the model found, and how many rows were broken; if it failed, ``work.failure`` is set."""
         if work.failure is not None:
             return [], 0
@@ -331,19 +342,17 @@ class Session:
         self.nan_count += broken
         return found, broken
 
-    def _finish(self, work: _Work, found: list[Detections]) -> list[Result]:
-        served, ids = work.group.served, [frame.source_id for frame in work.frames]
-        self.frames_inferred += len(work.frames)
-        self._swapper.went_well(served, ids, found, time.monotonic() - work.started)
-        self._try_new(work.frames, ids, found)
-        return [
-            Result(frame, self._pick(frame, detections, served), served.names, served.version)
-            for frame, detections in zip(work.frames, found, strict=True)
-        ]
+    def _finish(self, work: _Work, found: Sequence[Detections]) -> list[GroupResult]:
+        served, frames = work.group.served, work.frames
+        ids = source_ids_of(frames)
+        self.frames_inferred += len(frames)
+        self._swapper.went_well(served, ids, counts_of(found), time.monotonic() - work.started)
+        self._try_new(frames, ids, found)
+        if self._sources:
+            found = [self._pick(frame, one, served) for frame, one in zip(frames, found, strict=True)]
+        return [GroupResult(frames, work.places, found, served.names, served.version)]
 
     def _pick(self, frame: Frame, found: Detections, served: ServedModel) -> Detections:
-        if not self._sources:
-            return found
         options = self.source(frame.source_id)
         return options.pick(found, served.names, (frame.width, frame.height), self._thresholds["confidence"])
 
@@ -351,7 +360,7 @@ class Session:
         """Give the frames to a new model on its shadow run, if there is one."""
         for group in self._swapper.trials(ids):
             try:
-                new, broken = _run(group.served.model, [frames[place] for place in group.places])
+                new, broken = _run(group.served.model, taken(frames, group.places))
             except ANY_ERROR as error:
                 self._swapper.failed_trial(group.served, f"{type(error).__name__}: {error}")
             else:
@@ -363,14 +372,15 @@ class Session:
             finally:
                 self._swapper.release(group)
 
-    def _give_up(self, work: _Work) -> list[Result]:
+    def _give_up(self, work: _Work) -> list[GroupResult]:
         """What to do about frames that no model can do: see ``on_error``."""
         frames, failure = work.frames, work.failure
         assert failure is not None
         if self._on_error == "stop":
             raise InferenceError(failure_text(frames, failure)) from culprit_of(failure)
         if len(frames) > 1:  # find out which ones fail, so that only those are lost
-            return [done for frame in frames for done in self.collect(Pending(self._assign([frame])))]
+            singles = [(taken(frames, [own]), [place]) for own, place in enumerate(work.places)]
+            return [done for single in singles for done in self.collect_groups(Pending(self._assign(*single)))]
         if not self.failed_by_source and self._report is not None:
             text = f"{failure_text(frames, failure)}: this frame is skipped, as others will be"
             self._report(text, culprit_of(failure))
@@ -387,7 +397,7 @@ def _task_of(served: ServedModel) -> str:
     return "detect" if task == "auto" else str(task)
 
 
-def _run(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[list[Detections], int]:
+def _run(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[Sequence[Detections], int]:
     """What a model finds, and how many rows it and `checked_answer` left out as they are not finite numbers.
 
     Raises:
@@ -395,6 +405,6 @@ def _run(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[lis
     """
     stats = getattr(model, "stats", None)
     before = getattr(stats, "nan", 0)
-    answer = model.infer(list(frames)) if handle is None else model.collect(handle)  # type: ignore[attr-defined]
+    answer = model.infer(frames) if handle is None else model.collect(handle)  # type: ignore[attr-defined]
     found, broken = checked_answer(answer, len(frames))
     return found, broken + getattr(stats, "nan", 0) - before

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elements.metadata.detections import FloatArray
 
@@ -66,3 +69,52 @@ class Placement:
 
     def _offset4(self) -> FloatArray:
         return np.array([self.left, self.top] * 2, np.float32)
+
+
+class Placements(Sequence[Placement]):
+    """Many in one array, for those that take all at once; single ones are made on demand.
+
+    Attributes:
+        table: (N, 6) float64, the columns in the order of `Placement`'s attributes.
+    """
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        self.table = table
+
+    @classmethod
+    def of(cls, placements: Sequence[Placement]) -> Placements:
+        """From single ones."""
+        rows = [(p.source_width, p.source_height, p.left, p.top, p.width, p.height) for p in placements]
+        return cls(np.array(rows, np.float64).reshape(-1, 6))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @overload
+    def __getitem__(self, index: int) -> Placement: ...
+    @overload
+    def __getitem__(self, index: slice) -> Placements: ...
+    def __getitem__(self, index: int | slice) -> Placement | Placements:
+        if isinstance(index, slice):
+            return Placements(self.table[index])
+        width, height, *area = self.table[index].tolist()
+        return Placement(int(width), int(height), *area)
+
+    @property
+    def sources(self) -> NDArray[np.float64]:
+        """(N, 2) width and height of the sources' pictures."""
+        return self.table[:, :2]
+
+    @property
+    def areas(self) -> NDArray[np.float64]:
+        """(N, 4) left, top, width and height of where they lie."""
+        return self.table[:, 2:]
+
+    def to_source(self, boxes: FloatArray, which: NDArray[np.integer]) -> FloatArray:
+        """(N, 4) xyxy boxes from mux-frame to source-frame pixels, each by the placement of number ``which`` (N,)."""
+        offset, scale = self.areas[:, None, :2], self.areas[:, None, 2:] / self.sources[:, None]
+        corners = (boxes.reshape(-1, 2, 2) - offset[which]) / scale[which]
+        in_source: FloatArray = corners.reshape(-1, 4).astype(np.float32)
+        return in_source

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from pydantic_core import to_json
 
 from elements.metadata.detections import Detections, FloatArray, mask_windows
-from elements.metadata.edit import Editor, attach_json, attach_json_text, editor_of, find_editor
+from elements.metadata.edit import Editor, attach_json, attach_json_text, find_editor
 from elements.metadata.masks import THRESHOLD, mask_over_box
 from elements.metadata.placement import Placement
 
@@ -99,37 +99,21 @@ def write_detections(
             editor.set_parent(object_meta, parent)
 
 
-def annotate(
-    object_meta: Any,
-    found: Detections,
-    task: str,
-    placement: Placement,
-    names: Sequence[str],
-    classifier: str,
-    component_id: int,
-) -> None:
-    """Write what a second model says of an object that is there already: its best row.
+def annotate(object_meta: Any, found: Detections, task: str, placement: Placement, classifier: str) -> None:
+    """Write a vector or key points that a second model found of an object that is there already: its best row.
 
     Args:
         object_meta: ObjectMetadata.
         found: at least one row, keypoints in source-frame pixels.
-        task: ``classify`` gives a classifier's label, ``embed`` and ``pose`` JSON as `write_detections` does.
+        task: ``embed`` or ``pose``: JSON as `write_detections` attaches it.
         placement: see `write_detections`.
-        names: class names by number.
-        classifier: name of the classifier.
-        component_id: ``unique_component_id`` of the classifier.
+        classifier: name of the second model's stage.
 
     Raises:
         ValueError: if ``found`` lacks what the task should give.
         EditError: see `elements.metadata.edit`.
     """
     best = int(found.scores.argmax())
-    if task == "classify":
-        class_id = int(found.class_ids[best])
-        label = names[class_id] if class_id < len(names) else str(class_id)
-        probability = float(found.scores[best])
-        editor_of(object_meta).classify(object_meta, classifier, label, class_id, probability, component_id)
-        return
     if task == "embed":
         if found.embeddings is None:
             raise ValueError(f"{classifier}: a model for task embed must return embeddings")

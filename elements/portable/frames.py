@@ -6,6 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elements.base import Gst
 from elements.inference.frame import Image, Region
 from elements.metadata.placement import Placement
@@ -85,6 +88,11 @@ class BatchFrame:
         sx, sy = p.scale
         on_surface = (p.left + x1 * sx, p.top + y1 * sy, p.left + x2 * sx, p.top + y2 * sy)
         return self._surface.resample(width, height, on_surface, out)
+
+    def resized_parts(self, regions: NDArray[np.float64], out: Image) -> None:
+        """See `elements.inference.frame.Frame`."""
+        p = self.placement
+        self._surface.resample_parts(regions * np.array(p.scale * 2) + np.array([p.left, p.top] * 2), out)
 
 
 def frames_of(buffer: Gst.Buffer, names: Sequence[str] = ()) -> list[BatchFrame]:

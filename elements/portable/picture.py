@@ -102,6 +102,20 @@ class Picture:
             return out
         return _same(cv2.cvtColor(sample(self.planes[0], region, width, height), _TO_RGB[self.format], dst=out), out)
 
+    def rgb_parts(self, regions: NDArray[np.float64], out: Image) -> None:
+        """`rgb` of (N, 4) regions into ``out``, (N, height, width, 3), contiguous: colours are converted at once."""
+        count, height, width, _ = out.shape
+        if self.format not in PLANAR:
+            for region, slot in zip(regions.tolist(), out, strict=True):
+                self.rgb(tuple(region), width, height, slot)
+            return
+        parts = []
+        for plane, own in zip(self.planes, (regions, regions / 2, regions / 2), strict=False):
+            sampled = np.empty((count, height, width, *plane.shape[2:]), np.uint8)
+            sample_parts(plane, own, sampled)
+            parts.append(sampled.reshape(count * height, width, *plane.shape[2:]))
+        cv2.transform(cv2.merge(parts), self.color.to_rgb, dst=out.reshape(count * height, width, 3))
+
     def write_rgb(self, rgb: Image) -> None:
         """Fill the planes from an ``(H, W, 3)`` RGB picture of the same size."""
         if self.format == "RGB":
@@ -167,6 +181,25 @@ def sample(plane: Image, region: Rect, width: int, height: int, out: Image | Non
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     warped = cv2.warpAffine(plane, matrix, (width, height), dst=out, flags=flags, borderMode=cv2.BORDER_REPLICATE)
     return _same(warped, out)
+
+
+def sample_parts(plane: Image, regions: NDArray[np.float64], out: Image) -> None:
+    """`sample` of (N, 4) regions into ``out``, (N, height, width) or (N, height, width, channels)."""
+    height, width = out.shape[1:3]
+    edges = np.rint(regions)
+    inside = (edges[:, :2] >= 0).all(axis=1) & (edges[:, 2:] <= plane.shape[1::-1]).all(axis=1)
+    whole = np.logical_and(inside, (np.abs(regions - edges) < 1e-3).all(axis=1))
+    scale = (regions[:, 2:] - regions[:, :2]) / (width, height)
+    matrices = np.zeros((len(regions), 2, 3))
+    matrices[:, (0, 1), (0, 1)], matrices[:, :, 2] = scale, regions[:, :2] + scale / 2 - 0.5
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    for (x1, y1, x2, y2), is_whole, matrix, slot in zip(
+        edges.astype(int).tolist(), whole.tolist(), matrices, out, strict=True
+    ):
+        if is_whole:
+            cv2.resize(plane[y1:y2, x1:x2], (width, height), dst=slot, interpolation=cv2.INTER_LINEAR)
+        else:
+            cv2.warpAffine(plane, matrix, (width, height), slot, flags, cv2.BORDER_REPLICATE)
 
 
 def _same(result: Image, out: Image | None) -> Image:

@@ -11,6 +11,7 @@ import threading
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elements.base import Gst
 from elements.metadata.placement import Placement
@@ -186,6 +187,20 @@ class Surface:
         with self._lock:
             view = self._view
         return self._sample(view, width, height, region, out)
+
+    def resample_parts(self, regions: NDArray[np.float64], out: Image) -> None:
+        """`resample` of (N, 4) regions into ``out``, (N, height, width, 3), contiguous."""
+        with self._lock:
+            view = self._view
+        left, top, right, bottom = view.target
+        inside = (regions >= (left, top, left, top)).all() and (regions <= (right, bottom, right, bottom)).all()
+        if not inside or not isinstance(view.picture, Picture):
+            for region, slot in zip(regions.tolist(), out, strict=True):
+                self._sample(view, out.shape[2], out.shape[1], tuple(region), slot)
+            return
+        window = np.array(view.window)
+        scale = (window[2:] - window[:2]) / (right - left, bottom - top)
+        view.picture.rgb_parts((regions - np.tile((left, top), 2)) * np.tile(scale, 2) + np.tile(window[:2], 2), out)
 
     def to_buffer(self, format: str, color: ColorSpace | None = None, any_layout: bool = True) -> Gst.Buffer:
         """A system-memory frame of the declared size in ``format``, without times.

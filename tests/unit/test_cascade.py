@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from elements.inference import cascade as module
-from elements.inference.cascade import Cascade, OperateOn, Target
+from elements.inference.cascade import Cascade, OperateOn, Targets
 from elements.inference.errors import ModelError
 from elements.inference.frame import ArrayFrame
-from elements.inference.result import Result
+from elements.inference.result import GroupResult
 from elements.metadata.detections import Detections
 
 SECOND = 1_000_000_000
@@ -21,8 +21,26 @@ NAMES = ("small", "large")
 CAR = 2
 
 
-def car(index, track=None, box=(10, 10, 50, 40), component=1, class_id=CAR, label="car", angle=0.0):
-    return Target(index, component, class_id, label, track, box, angle)
+def car(index, track=None, box=(10, 10, 50, 40), class_id=CAR, label="car", angle=0.0):
+    return index, class_id, label, track, box, angle
+
+
+def objects(*frames):
+    """The objects of a batch, from the rows of `car` in each frame."""
+    rows = [(number, *row) for number, own in enumerate(frames) for row in own]
+    frame_of, *columns, boxes, angles = zip(*rows, strict=True) if rows else ((),) * 7
+    boxes, angles = np.array(boxes, np.float32).reshape(-1, 4), np.array(angles, np.float32)
+    return Targets(np.array(frame_of, np.int64), *columns, boxes, angles)
+
+
+def planned(cascade, *frames, resting=()):
+    """The plan for frames and the rows of each."""
+    return cascade.plan([frame for frame, _ in frames], objects(*(rows for _, rows in frames)), resting)
+
+
+def filled(plan, places, answers, version="m@1"):
+    """Give answers to the crops at ``places``; the others fail."""
+    plan.fill([GroupResult(plan.crops.take(places), places, answers, NAMES, version)])
 
 
 def frame(time_s=0.0, source=0, number=0):
@@ -45,15 +63,13 @@ class Stage:
 
     def __call__(self, *frames):
         """One batch; for each frame the class number that each object gets."""
-        plan = self.cascade.plan(frames)
+        plan = planned(self.cascade, *frames)
         if plan.asked:
             self.calls.append(len(plan.asked))
-        found = []
-        for crop in plan.crops:
-            found.append(Result(crop, self.answer(self.seen), NAMES, self.version))
-            self.seen += 1
-        self.cascade.fill(plan, found)
-        return [{i: int(a.found.class_ids[0]) for i, a in known if len(a.found)} for known in plan.known]
+        found = [self.answer(self.seen + number) for number in range(len(plan.crops))]
+        self.seen += len(found)
+        self.cascade.fill(plan, [GroupResult(plan.crops, range(len(found)), found, NAMES, self.version)])
+        return [{i: a.best[0] for i, a in known.items() if a.best is not None} for known in plan.known]
 
 
 def test_all_objects_of_a_batch_are_one_call() -> None:
@@ -87,11 +103,11 @@ def test_the_same_id_of_two_sources_is_two_tracks() -> None:
 
 def test_a_track_is_not_asked_about_again_while_the_model_is_at_work() -> None:
     cascade = Cascade(OperateOn(1), "classify")
-    first = cascade.plan([(frame(0), [car(0, 7)])])
-    second = cascade.plan([(frame(0.04), [car(0, 7)])])
+    first = planned(cascade, (frame(0), [car(0, 7)]))
+    second = planned(cascade, (frame(0.04), [car(0, 7)]))
     assert (len(first.asked), len(second.asked)) == (1, 0)
-    first.fill([Result(first.crops[0], label(5), NAMES, "m@1")])
-    assert second.known[0][0][1].found.class_ids.tolist() == [5]
+    filled(first, [0], [label(5)])
+    assert second.known[0][0].found.class_ids.tolist() == [5]
 
 
 def test_a_track_is_looked_at_again_after_refresh() -> None:
@@ -113,10 +129,11 @@ def test_what_is_not_kept_is_looked_at_in_every_frame(task, options) -> None:
 
 def test_in_resting_frames_tracks_keep_their_answers() -> None:
     cascade = Cascade(OperateOn(1), "classify")
-    first = cascade.plan([(frame(0), [car(0, 7)])])
-    first.fill([Result(first.crops[0], label(3), NAMES, "m@1")])
-    second = cascade.plan([(frame(0.1), [car(0, 7), car(1, 8)]), (frame(0.2), [car(0, 7), car(1, 8)])], resting=[0])
-    assert [[place for place, _ in known] for known in second.known] == [[0], [0, 1]]
+    first = planned(cascade, (frame(0), [car(0, 7)]))
+    filled(first, [0], [label(3)])
+    both = [car(0, 7), car(1, 8)]
+    second = planned(cascade, (frame(0.1), both), (frame(0.2), both), resting=[0])
+    assert [list(known) for known in second.known] == [[0], [0, 1]]
     assert len(second.asked) == 1
 
 
@@ -136,7 +153,7 @@ def test_no_answer_is_asked_for_again() -> None:
 def test_an_answer_that_never_comes_is_asked_for_again() -> None:
     """Its batch was flushed."""
     cascade = Cascade(OperateOn(1), "classify")
-    asked = [len(cascade.plan([(frame(time_s), [car(0, 7)])]).asked) for time_s in (0, 5, 10, 11)]
+    asked = [len(planned(cascade, (frame(time_s), [car(0, 7)])).asked) for time_s in (0, 5, 10, 11)]
     assert asked == [1, 0, 0, 1]
 
 
@@ -152,17 +169,18 @@ def test_what_is_kept_holds_no_picture() -> None:
 
 def test_a_crop_that_failed_is_asked_for_again() -> None:
     cascade = Cascade(OperateOn(1), "classify")
-    plan = cascade.plan([(frame(0), [car(0, 7), car(1, 8)])])
-    plan.fill([Result(plan.crops[1], label(), NAMES, "m@1")])
+    both = [car(0, 7), car(1, 8)]
+    plan = planned(cascade, (frame(0), both))
+    filled(plan, [1], [label()])
     assert [answer.failed for answer in plan.asked] == [True, False]
-    assert len(cascade.plan([(frame(1), [car(0, 7), car(1, 8)])]).asked) == 1
+    assert len(planned(cascade, (frame(1), both)).asked) == 1
 
 
 def test_which_objects_count() -> None:
     stage = Stage(classes=("car", 5), min_size=20)
     small, thin = (0, 0, 19, 90), (0, 0, 90, 19.5)
     targets = [
-        car(0), car(1, label="bus", class_id=5), car(2, label="dog", class_id=16), car(3, component=2),
+        car(0), car(1, label="bus", class_id=5), car(2, label="dog", class_id=16),
         car(4, box=small), car(5, box=thin), car(6, box=(300, 0, 350, 50)), car(7, box=(math.nan, 0, 50, 50)),
         car(8, box=(0, 0, 20, 20)),
     ]  # fmt: skip
@@ -171,7 +189,8 @@ def test_which_objects_count() -> None:
 
 def test_the_crop_of_a_turned_object_is_the_upright_rectangle_around_it() -> None:
     """40x20 about (50, 50), turned by 90 degrees: 20x40 about the same point."""
-    plan = Cascade(OperateOn(1), "classify").plan([(frame(), [car(0, box=(30, 40, 70, 60), angle=math.pi / 2)])])
+    turned = car(0, box=(30, 40, 70, 60), angle=math.pi / 2)
+    plan = planned(Cascade(OperateOn(1), "classify"), (frame(), [turned]))
     x1, y1, x2, y2 = plan.crops[0].region
     assert abs(np.array([x1, y1, x2, y2]) - (40, 30, 60, 70)).max() <= 1
 
@@ -193,7 +212,7 @@ def test_no_more_than_rate_objects_a_second_and_source() -> None:
     per_source = {0: 0, 1: 0}
     cascade = Cascade(OperateOn(1, rate=5.0), "classify")
     for number in range(100):
-        plan = cascade.plan([(frame(number / 10, source), [car(i) for i in range(10)]) for source in (0, 1)])
+        plan = planned(cascade, *((frame(number / 10, source), [car(i) for i in range(10)]) for source in (0, 1)))
         for crop in plan.crops:
             per_source[crop.source_id] += 1
     assert per_source == {0: 54, 1: 54}  # 5 + 9.9 s x 5/s, whole ones

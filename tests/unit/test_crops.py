@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from elements.inference.crops import CropFrame, crop_region, crop_regions, moved, scaled_region
+from elements.inference.crops import CropBatch, CropFrame, crop_region, crop_regions, moved, scaled_regions
 from elements.inference.frame import ArrayFrame
 from elements.metadata.detections import Detections
 
@@ -51,12 +51,13 @@ def test_answers_are_moved_to_the_frame() -> None:
 )
 def test_regions_are_whole_pixels_inside_the_picture(box, region) -> None:
     assert crop_region(box, 64, 48) == region
-    assert crop_regions(np.array([box, box]), 64, 48).tolist() == [list(region)] * 2
+    assert crop_regions(np.array([box, box]), np.array([64, 48])).tolist() == [list(region)] * 2
 
 
 def test_regions_scale_to_at_least_a_pixel() -> None:
-    assert scaled_region((10, 20, 30, 28), (64, 48), (128, 24)) == (20, 10, 60, 14)
-    assert scaled_region((63, 47, 64, 48), (64, 48), (8, 6)) == (7, 5, 8, 6)
+    part, corner = np.array([[10, 20, 30, 28]]), np.array([[63, 47, 64, 48]])
+    assert scaled_regions(part, (64, 48), (128, 24)).tolist() == [[20, 10, 60, 14]]
+    assert scaled_regions(corner, (64, 48), (8, 6)).tolist() == [[7, 5, 8, 6]]
 
 
 def test_a_crop_of_a_tensor_is_a_part_of_it() -> None:
@@ -67,3 +68,17 @@ def test_a_crop_of_a_tensor_is_a_part_of_it() -> None:
     assert crop.tensor.shape == (16, 40, 3)
     assert crop.tensor.base is not None
     assert math.isclose(crop.tensor[0, 0, 0], 20)
+
+
+def test_crops_of_a_batch_are_frames_in_arrays() -> None:
+    """Two crops of the first frame, none of the second, one of the third."""
+    frames = [ArrayFrame(gradient(), source, 8) for source in (3, 4, 5)]
+    regions = np.array([[10, 20, 30, 28], [0, 0, 6, 4], [1, 2, 5, 10]])
+    crops = CropBatch(frames, np.array([0, 0, 2]), regions)
+    assert (len(crops), crops.source_ids, crops.sizes.tolist()) == (3, [3, 3, 5], [[20, 8], [6, 4], [4, 8]])
+    assert [(crop.source_id, crop.region, crop.width) for crop in crops] == [
+        (3, (10, 20, 30, 28), 20), (3, (0, 0, 6, 4), 6), (5, (1, 2, 5, 10), 4),
+    ]  # fmt: skip
+    assert [(frame.source_id, part) for frame, part in crops.by_frame()] == [(3, slice(0, 2)), (5, slice(2, 3))]
+    assert [crop.source_id for crop in crops.take([1, 2])] == [3, 5]
+    assert [crop.region for crop in crops[1:]] == [(0, 0, 6, 4), (1, 2, 5, 10)]

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from elements.inference.crops import CropBatch
+from elements.inference.errors import FrameError
 from elements.inference.frame import ArrayFrame
-from elements.inference.letterbox import place, smallest_input
+from elements.inference.letterbox import place, place_all, smallest_input
 from elements.inference.preprocess import InputSpec, Preprocess, Preprocessor
 
 SIZES = [(1920, 1080), (720, 1280), (998, 483), (641, 359)]
@@ -133,3 +135,42 @@ def test_what_is_over_is_cut_off_on_both_sides():
     slot = preprocessor.tensor(1, (2, 2))[0]
     preprocessor.fill(ArrayFrame(stripes), slot, (2, 2))
     assert slot.tolist() == [[[255] * 3] * 2] * 2
+
+
+@pytest.mark.parametrize("mode", ["center", "top-left", "stretch", "crop"])
+def test_many_are_placed_as_each_one_is(mode):
+    rng = np.random.default_rng(0)
+    sources = np.concatenate([SIZES, rng.integers(1, 2000, (500, 2)), [(5000, 2), (2, 5000), (1, 1)]])
+    placed = place_all(sources, (640, 384), mode)
+    assert list(placed) == [place((width, height), (640, 384), mode) for width, height in sources.tolist()]
+
+
+@pytest.mark.parametrize("mode", ["center", "stretch", "crop"])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_crops_are_laid_in_together_as_one_by_one(mode, channels_last):
+    rng = np.random.default_rng(0)
+    frames = [ArrayFrame(rng.integers(0, 256, (90, 120, 3), np.uint8)) for _ in range(2)]
+    starts, sizes = rng.integers(0, 40, (7, 2)), rng.integers(2, 50, (7, 2))
+    crops = CropBatch(frames, np.array([0, 0, 0, 1, 1, 1, 1]), np.concatenate([starts, starts + sizes], axis=1))
+    spec = InputSpec("image", np.dtype(np.float32), channels_last, None, (16, 12))
+    preprocessor = Preprocessor(spec, Preprocess(mode, "bgr", "imagenet"))
+    together, alone = np.zeros((2, *spec.shape(9, (16, 12))), np.float32)
+    placed = preprocessor.fill_all(crops, together, (16, 12))
+    assert list(placed) == [preprocessor.fill(crop, slot, (16, 12)) for crop, slot in zip(crops, alone, strict=False)]
+    np.testing.assert_array_equal(together, alone)
+    assert together[:7].any(axis=(1, 2, 3)).all()
+    assert not together[7:].any()
+
+
+@pytest.mark.parametrize("mode", ["center", "crop"])
+def test_the_frame_whose_crop_cannot_be_had_is_named(mode):
+    class Broken(ArrayFrame):
+        def resized(self, *arguments, **more):
+            raise OSError("gone")
+
+    pixels = np.zeros((9, 9, 3), np.uint8)
+    crops = CropBatch([ArrayFrame(pixels, 1), Broken(pixels, 2)], np.array([0, 1]), np.array([[0, 0, 4, 4]] * 2))
+    preprocessor = Preprocessor(InputSpec("image", np.dtype(np.float32), False, None, (4, 4)), Preprocess(mode))
+    with pytest.raises(FrameError, match="OSError: gone") as caught:
+        preprocessor.fill_all(crops, preprocessor.tensor(2, (4, 4)), (4, 4))
+    assert caught.value.frame.source_id == 2

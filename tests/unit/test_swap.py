@@ -217,8 +217,7 @@ def test_memory_does_not_grow_with_swaps(bench):
 
 
 def well(bench, count, objects=0, seconds=0.01, source_id=0):
-    boxes = found(*[BOX] * objects)
-    bench.swapper.went_well(bench.swapper.active(source_id), [source_id] * count, [boxes] * count, seconds)
+    bench.swapper.went_well(bench.swapper.active(source_id), [source_id] * count, [objects] * count, seconds)
 
 
 def test_finding_nothing_where_the_old_model_did_leads_back():

@@ -55,7 +55,6 @@ class Decoder(ABC):
         suppress: whether overlapping boxes still have to be suppressed.
         has_grid: whether the number of rows follows from the input's size.
         by_name: whether the outputs are found by their names, so that others beside them do not matter.
-        whole_picture: whether the answer is about the picture as a whole, so that its box is the frame.
         reading: how this model's outputs are read.
         values_per_point: 3 if key points have scores, 2 if not.
         normalized: whether boxes are 0 to 1 (``None``: not known before the first box).
@@ -68,7 +67,6 @@ class Decoder(ABC):
     suppress: ClassVar[bool] = True
     has_grid: ClassVar[bool] = True
     by_name: ClassVar[bool] = False
-    whole_picture: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         if "layout" in cls.__dict__:

@@ -43,7 +43,6 @@ class WholePicture(Decoder):
 
     suppress = False
     has_grid = False
-    whole_picture = True
 
     @staticmethod
     def vectors(output: FloatArray) -> FloatArray:
@@ -63,27 +62,19 @@ class WholePicture(Decoder):
         """What (B, D) ``vectors`` say of B pictures."""
 
     def select(self, outputs: Arrays, size: Size, confidence: float) -> Candidates:
-        return self.decode_batch([output[None] for output in outputs], size, confidence)[0]
+        said = self.said(outputs[0][None])
+        rows = np.flatnonzero(~said.broken & (said.scores >= confidence))
+        vectors = None if said.vectors is None else said.vectors[rows]
+        return Candidates(NO_BOX[rows], said.scores[rows], said.class_ids[rows], int(said.broken.sum()), vectors)
 
     def decode(self, outputs: Arrays, size: Size, confidence: float) -> Candidates:
         """See `Decoder.decode`; `answers` sees to numbers that are none, and there are no boxes to look at."""
         return self.select(outputs, size, confidence)
 
-    def decode_batch(self, outputs: Arrays, size: Size, confidence: float) -> list[Candidates]:
-        """See `Decoder.decode_batch`; at once, since objects of a frame come in large batches."""
+    def said(self, output: FloatArray) -> Answers:
+        """`answers` of a whole output, batch first."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            said = self.answers(self.vectors(outputs[0]))
-        counts = (~said.broken & (said.scores >= confidence)).tolist()
-        return [
-            Candidates(
-                NO_BOX[:count],
-                said.scores[row : row + count],
-                said.class_ids[row : row + count],
-                int(broken),
-                None if said.vectors is None else said.vectors[row : row + count],
-            )
-            for row, (count, broken) in enumerate(zip(counts, said.broken.tolist(), strict=True))
-        ]
+            return self.answers(self.vectors(output))
 
 
 class Classify(WholePicture):

@@ -10,11 +10,12 @@ import torch
 
 from elements.inference.decoders import Candidates, Decoder
 from elements.inference.decoders.rows import looks_normalized
-from elements.inference.finish import finish, to_source
+from elements.inference.decoders.whole import WholePicture
+from elements.inference.finish import finish, finish_whole, to_source
 from elements.inference.gpu.decode import can_read, read_rows
 from elements.inference.letterbox import Size
 from elements.metadata.detections import Detections, FloatArray
-from elements.metadata.placement import Placement
+from elements.metadata.placement import Placements
 
 # Packed, for each frame: 1 + K rows of 6 + E numbers, and after them the mask prototypes, if any. Row 0: number of
 # candidates, rows that are no numbers, K, unused. Others: xyxy in the model's own unit, score (-1: suppressed or
@@ -24,7 +25,7 @@ COUNT, INVALID, ROOM = 0, 1, 2
 SCORE, CLASS = 4, 5
 
 Suppress = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-Found = list[tuple[Detections, int]]
+Found = tuple[Sequence[Detections], int]
 Shapes = Sequence[tuple[int, ...]]
 Thresholds = tuple[float, float]
 
@@ -91,9 +92,9 @@ class Detector:
         return fullest if fullest > packed[:, ROOM].min(initial=np.inf) else 0
 
     def unpack(
-        self, packed: FloatArray, shapes: Shapes, placements: Sequence[Placement], size: Size, thresholds: Thresholds
+        self, packed: FloatArray, shapes: Shapes, placements: Placements, size: Size, thresholds: Thresholds
     ) -> Found:
-        """Detections in source pixels, cut at the frame's edges, and the number of broken rows, for each frame.
+        """Detections of each frame in source pixels, cut at the frame's edges, and the number of broken rows.
 
         Args:
             packed: (N, P) on the host, as `pack` makes it.
@@ -103,14 +104,14 @@ class Detector:
             thresholds: confidence and iou.
         """
         if not len(packed):
-            return []
+            return [], 0
         columns = COLUMNS + self.decoder.reading.extras
         end = (1 + int(packed[0, ROOM])) * columns
         rows = packed[:, :end].reshape(len(packed), -1, columns)[:, 1:]
         rows = rows[:, : int(packed[:, COUNT].max())]
-        invalid = packed[:, INVALID].astype(np.int64).tolist()
+        invalid = int(packed[:, INVALID].sum())
         if self.decoder.task == "detect":
-            return list(zip(_boxes(rows, self.decoder, placements, size), invalid, strict=True))
+            return _boxes(rows, self.decoder, placements, size), invalid
         more = packed[:, end:].reshape(len(packed), *(shapes[1] if len(shapes) > 1 else (0,)))
         found = []
         for frame, prototypes, placement in zip(rows, more, placements, strict=True):
@@ -123,7 +124,7 @@ class Detector:
                 found.append(finish(candidates, outputs, self.decoder, size, placement, thresholds[1]))
             else:
                 found.append(to_source(candidates, outputs, self.decoder, size, placement))
-        return list(zip(found, invalid, strict=True))
+        return found, invalid
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +148,23 @@ class HostDetector:
         return 0
 
     def unpack(
-        self, packed: FloatArray, shapes: Shapes, placements: Sequence[Placement], size: Size, thresholds: Thresholds
+        self, packed: FloatArray, shapes: Shapes, placements: Placements, size: Size, thresholds: Thresholds
     ) -> Found:
         """See `Detector.unpack`."""
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         parts = np.split(packed, ends[:-1], axis=1)
         outputs = [part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)]
-        found = []
+        if isinstance(self.decoder, WholePicture):
+            return finish_whole(self.decoder.said(outputs[0]), placements.sources, thresholds[0], self.keep)
         decoded = self.decoder.decode_batch(outputs, size, thresholds[0])
-        for candidates, own, placement in zip(decoded, zip(*outputs, strict=True), placements, strict=True):
-            detections = finish(candidates, own, self.decoder, size, placement, thresholds[1], self.keep)
-            found.append((detections, candidates.invalid))
-        return found
+        found = [
+            finish(candidates, own, self.decoder, size, placement, thresholds[1], self.keep)
+            for candidates, own, placement in zip(decoded, zip(*outputs, strict=True), placements, strict=True)
+        ]
+        return found, sum(candidates.invalid for candidates in decoded)
 
 
-def _boxes(rows: FloatArray, decoder: Decoder, placements: Sequence[Placement], size: Size) -> list[Detections]:
+def _boxes(rows: FloatArray, decoder: Decoder, placements: Placements, size: Size) -> list[Detections]:
     """Upright boxes of all frames at once. What lies in the padding alone is no object of the frame."""
     frames, places = np.nonzero(rows[..., SCORE] >= 0)
     found = rows[frames, places]
@@ -170,9 +173,9 @@ def _boxes(rows: FloatArray, decoder: Decoder, placements: Sequence[Placement], 
         decoder.normalized = looks_normalized(boxes)
     if decoder.normalized:
         boxes = boxes * np.array(size * 2, np.float32)
-    scale = np.array([place.scale * 2 for place in placements], np.float32)
-    offset = np.array([(place.left, place.top) * 2 for place in placements], np.float32)
-    limit = np.array([(place.source_width, place.source_height) * 2 for place in placements], np.float32)
+    limit = np.tile(placements.sources, 2).astype(np.float32)
+    offset = np.tile(placements.areas[:, :2], 2).astype(np.float32)
+    scale = np.tile(placements.areas[:, 2:] / placements.sources, 2).astype(np.float32)
     boxes = np.clip((boxes - offset[frames]) / scale[frames], 0, limit[frames])
     inside = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
     boxes, found, frames = boxes[inside], found[inside], frames[inside]

@@ -13,18 +13,18 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from elements.inference.crops import CropFrame
+from elements.inference.crops import CropBatch, scaled_regions, sizes_of
 from elements.inference.engines.base import DeviceEngine, Forward
-from elements.inference.errors import FrameError
+from elements.inference.errors import blaming
 from elements.inference.frame import Frame
-from elements.inference.gpu.detect import Detector, HostDetector
+from elements.inference.gpu.detect import Detector, Found, HostDetector
 from elements.inference.gpu.letterbox import TABLE_COLUMNS, Pixels, check_picture, fill_table, has_triton, letterbox
 from elements.inference.gpu.nms import suppress
 from elements.inference.gpu.runners import CaptureError, GraphRunner, Post, Runner
-from elements.inference.letterbox import Size, place
+from elements.inference.letterbox import Size, place_all
 from elements.inference.loading import LoadedModel
-from elements.metadata.detections import Detections
-from elements.metadata.placement import Placement
+from elements.metadata.detections import IntArray
+from elements.metadata.placement import Placements
 
 log = logging.getLogger("gstorch.inference")
 
@@ -51,7 +51,7 @@ class Pending:
     frames: Sequence[Frame]
     size: Size
     thresholds: tuple[float, float]
-    placements: list[Placement]
+    placements: Placements
     pictures: list[Any]
     packed: torch.Tensor
     table: tuple[torch.Tensor, torch.Tensor]
@@ -144,7 +144,7 @@ class DevicePath:
         with self._on_device():
             self._set_thresholds(confidence, iou)
             options = self.network.preprocess
-            placements = [place((frame.width, frame.height), size, options.letterbox) for frame in frames]
+            placements = place_all(sizes_of(frames), size, options.letterbox)
             pictures, pixels = self._pictures(frames, placements)
             if self._stream is not None and any(isinstance(picture, torch.Tensor) for picture in pictures):
                 self._stream.wait_stream(caller)  # who made the pictures may still be at it
@@ -167,8 +167,8 @@ class DevicePath:
                 arrived.record(self._stream)
         return Pending(frames, size, (confidence, iou), placements, pictures, packed, table, arrived)
 
-    def collect(self, pending: Pending) -> list[tuple[Detections, int]]:
-        """Wait for a batch: detections in source pixels and number of broken rows of each frame."""
+    def collect(self, pending: Pending) -> Found:
+        """Wait for a batch: detections of each frame in source pixels, and number of broken rows."""
         if pending.arrived is not None:
             pending.arrived.synchronize()
         packed = pending.packed.numpy()
@@ -191,35 +191,40 @@ class DevicePath:
         self._compiled.clear()
         self._spare.clear()
 
-    def _pictures(self, frames: Sequence[Frame], placements: Sequence[Placement]) -> tuple[list[Any], list[Pixels]]:
+    def _pictures(
+        self, frames: Sequence[Frame], placements: Placements
+    ) -> tuple[list[Any], Sequence[Pixels] | IntArray]:
         """The frames' pictures on the device: where they lie, or scaled on the host and copied.
 
         Where kernels are fused, also where the pixels of each lie; the parts of a frame then share its picture.
         """
+        if self._fused and isinstance(frames, CropBatch):
+            found = self._pictures_of_crops(frames)
+            if found is not None:
+                return found
         pictures: list[Any] = []
-        pixels: list[Pixels] = []
-        whole: dict[int, Pixels | None] = {}  # by id of frames that parts were cut from; None: not on the device
-        for frame, at in zip(frames, placements, strict=True):
-            try:
-                if self._fused and isinstance(frame, CropFrame):
-                    if id(frame.frame) not in whole:
-                        picture = self._picture(frame.frame)
-                        pictures.append(picture)
-                        whole[id(frame.frame)] = None if picture is None else Pixels.of(picture)
-                    around = whole[id(frame.frame)]
-                    if around is not None:
-                        pixels.append(around.part(*frame.region_of((around.width, around.height))))
-                        continue
+        for frame, (_left, _top, width, height) in zip(frames, placements.areas.astype(int).tolist(), strict=True):
+            with blaming(frame):
                 picture = self._picture(frame)
                 if picture is None:
-                    scaled = np.ascontiguousarray(frame.resized(int(at.width), int(at.height)))
+                    scaled = np.ascontiguousarray(frame.resized(width, height))
                     picture = torch.from_numpy(scaled).to(self._engine.device)
-            except Exception as error:
-                raise FrameError(frame, f"{type(error).__name__}: {error}") from error
             pictures.append(picture)
-            if self._fused:
-                pixels.append(Pixels.of(picture))
-        return pictures, pixels
+        return pictures, [Pixels.of(picture) for picture in pictures] if self._fused else []
+
+    def _pictures_of_crops(self, crops: CropBatch) -> tuple[list[Any], IntArray] | None:
+        """The pictures that crops are cut from, and the rows of `fill_table`; ``None`` if not all are on the device."""
+        pictures, rows = [], []
+        for frame, part in crops.by_frame():
+            with blaming(frame):
+                picture = self._picture(frame)
+                if picture is None:
+                    return None
+                pixels = Pixels.of(picture)
+            regions = scaled_regions(crops.regions[part], (frame.width, frame.height), (pixels.width, pixels.height))
+            pictures.append(picture)
+            rows.append(pixels.parts(regions))
+        return pictures, np.concatenate(rows)
 
     def _picture(self, frame: Frame) -> Any:
         """The frame's picture if it lies on the device, checked; ``None`` if it does not."""

@@ -108,7 +108,8 @@ class Swapper:
         """
         with self._lock:
             self._expire()
-            return self._groups([self._slot(source_id).active for source_id in source_ids])
+            active = {source_id: self._slot(source_id).active for source_id in set(source_ids)}
+            return self._groups([active[source_id] for source_id in source_ids])
 
     def trials(self, source_ids: Sequence[int]) -> list[Group]:
         """New models that shall do these frames too, beside those in force. Each group must be released."""
@@ -132,27 +133,25 @@ class Swapper:
                 if slot.active is served and slot.kept is not None:
                     self._roll_back(slot, reason)
 
-    def went_well(
-        self, served: ServedModel, source_ids: Sequence[int], found: Sequence[Detections], seconds: float
-    ) -> None:
+    def went_well(self, served: ServedModel, source_ids: Sequence[int], counts: Sequence[int], seconds: float) -> None:
         """``served`` did a batch: the rules of its health are checked.
 
         Args:
             served: who did it.
             source_ids: of its frames.
-            found: what it found in each.
+            counts: how many objects it found in each.
             seconds: from the start of the batch to its results.
         """
         with self._lock:
             objects: dict[int | None, list[int]] = {}  # per frame, by slot
-            for source_id, detections in zip(source_ids, found, strict=True):
-                objects.setdefault(self._slot(source_id).source_id, []).append(len(detections))
-            for key, counts in objects.items():
+            for source_id, count in zip(source_ids, counts, strict=True):
+                objects.setdefault(self._slot(source_id).source_id, []).append(count)
+            for key, own in objects.items():
                 slot = self._slots[key]
                 if slot.active is not served:
                     continue
-                slot.empty_frames = 0 if sum(counts) else slot.empty_frames + len(counts)
-                reason = slot.health.see(len(counts), sum(counts), seconds) if slot.health is not None else ""
+                slot.empty_frames = 0 if sum(own) else slot.empty_frames + len(own)
+                reason = slot.health.see(len(own), sum(own), seconds) if slot.health is not None else ""
                 if reason:
                     self._roll_back(slot, reason)
 
