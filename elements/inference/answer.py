@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elements.inference.frame import Frame
 from elements.metadata.batch_detections import BatchDetections
 from elements.metadata.detections import Detections
+
+if TYPE_CHECKING:
+    from elements.inference.model import Model
+
+
+def ask(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[Sequence[Detections], int]:
+    """What a model finds, and how many rows it and `checked_answer` left out as they are not finite numbers.
+
+    Args:
+        model: the model.
+        frames: the frames.
+        handle: what its ``submit`` gave for them; ``None``: they are given to ``infer`` now.
+
+    Raises:
+        BaseException: whatever the model raises, or what `checked_answer` does about its answer.
+    """
+    stats = getattr(model, "stats", None)
+    before = getattr(stats, "nan", 0)
+    answer = model.infer(frames) if handle is None else model.collect(handle)  # type: ignore[attr-defined]
+    found, broken = checked_answer(answer, len(frames))
+    return found, broken + getattr(stats, "nan", 0) - before
 
 
 def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[Sequence[Detections], int]:

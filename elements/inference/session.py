@@ -9,12 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from elements.inference.answer import checked_answer
+from elements.inference.answer import ask
 from elements.inference.config import ModelConfig
 from elements.inference.crops import sizes_of, source_ids_of, taken
 from elements.inference.errors import InferenceError, ModelError, culprit_of, failure_text
 from elements.inference.frame import Frame
-from elements.inference.model import Model
 from elements.inference.result import GroupResult, Result
 from elements.inference.source_options import SourceOptions
 from elements.inference.swap.loader import Answer
@@ -328,7 +327,7 @@ class Session:
         if work.failure is not None:
             return [], 0
         try:
-            found, broken = _run(work.group.served.model, work.frames, work.handle)
+            found, broken = ask(work.group.served.model, work.frames, work.handle)
         except ANY_ERROR as error:
             work.failure = error
             return [], 0
@@ -360,7 +359,7 @@ class Session:
         """Give the frames to a new model on its shadow run, if there is one."""
         for group in self._swapper.trials(ids):
             try:
-                new, broken = _run(group.served.model, taken(frames, group.places))
+                new, broken = ask(group.served.model, taken(frames, group.places))
             except ANY_ERROR as error:
                 self._swapper.failed_trial(group.served, f"{type(error).__name__}: {error}")
             else:
@@ -395,16 +394,3 @@ def _task_of(served: ServedModel) -> str:
     """As the model tells; a class of one's own that does not, and of which the stage says nothing, detects."""
     task = getattr(served.model, "task", None) or served.config.task
     return "detect" if task == "auto" else str(task)
-
-
-def _run(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[Sequence[Detections], int]:
-    """What a model finds, and how many rows it and `checked_answer` left out as they are not finite numbers.
-
-    Raises:
-        BaseException: whatever the model raises, or what `checked_answer` does about its answer.
-    """
-    stats = getattr(model, "stats", None)
-    before = getattr(stats, "nan", 0)
-    answer = model.infer(frames) if handle is None else model.collect(handle)  # type: ignore[attr-defined]
-    found, broken = checked_answer(answer, len(frames))
-    return found, broken + getattr(stats, "nan", 0) - before

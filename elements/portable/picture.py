@@ -184,22 +184,29 @@ def sample(plane: Image, region: Rect, width: int, height: int, out: Image | Non
 
 
 def sample_parts(plane: Image, regions: NDArray[np.float64], out: Image) -> None:
-    """`sample` of (N, 4) regions into ``out``, (N, height, width) or (N, height, width, channels)."""
+    """`sample` of (N, 4) regions into ``out``, (N, height, width) or (N, height, width, channels).
+
+    The two common cases, between whole samples and from a place between samples, are told apart for all at once: for
+    small pictures that takes as long as scaling one.
+    """
     height, width = out.shape[1:3]
     edges = np.rint(regions)
+    near = np.abs(regions - edges) < 1e-3
     inside = (edges[:, :2] >= 0).all(axis=1) & (edges[:, 2:] <= plane.shape[1::-1]).all(axis=1)
-    whole = np.logical_and(inside, (np.abs(regions - edges) < 1e-3).all(axis=1))
+    whole = np.logical_and(inside, near.all(axis=1) & (plane.ndim == 2))
+    between = np.logical_not(near[:, :2].all(axis=1))
     scale = (regions[:, 2:] - regions[:, :2]) / (width, height)
     matrices = np.zeros((len(regions), 2, 3))
     matrices[:, (0, 1), (0, 1)], matrices[:, :, 2] = scale, regions[:, :2] + scale / 2 - 0.5
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    for (x1, y1, x2, y2), is_whole, matrix, slot in zip(
-        edges.astype(int).tolist(), whole.tolist(), matrices, out, strict=True
-    ):
+    kinds = zip(edges.astype(int).tolist(), whole.tolist(), between.tolist(), strict=True)
+    for row, ((x1, y1, x2, y2), is_whole, is_between) in enumerate(kinds):
         if is_whole:
-            cv2.resize(plane[y1:y2, x1:x2], (width, height), dst=slot, interpolation=cv2.INTER_LINEAR)
+            cv2.resize(plane[y1:y2, x1:x2], (width, height), dst=out[row], interpolation=cv2.INTER_LINEAR)
+        elif is_between:
+            cv2.warpAffine(plane, matrices[row], (width, height), out[row], flags, cv2.BORDER_REPLICATE)
         else:
-            cv2.warpAffine(plane, matrix, (width, height), slot, flags, cv2.BORDER_REPLICATE)
+            np.copyto(out[row], sample(plane, tuple(regions[row].tolist()), width, height, out[row]))
 
 
 def _same(result: Image, out: Image | None) -> Image:

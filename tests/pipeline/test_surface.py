@@ -177,3 +177,15 @@ def test_several_threads_read_one_surface_and_paint_twins() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(1, 33)))
+
+
+@pytest.mark.parametrize("format", ["I420", "RGB"])
+def test_many_regions_at_once_are_those_of_each(format: str) -> None:
+    """Of a padded surface, inside of the picture and reaching into the padding."""
+    surface = decoded(format, ramp(64, 48)).mapped(128, 128, target=(0, 16, 128, 112))
+    inside = np.array([[4, 20, 100, 90], [8.5, 17.25, 40, 60]])
+    for regions in (inside, np.array([*inside, [0, 0, 64, 40]])):
+        together = np.full((len(regions), 20, 30, 3), 9, np.uint8)
+        surface.resample_parts(regions, together)
+        for region, part in zip(regions.tolist(), together, strict=True):
+            np.testing.assert_array_equal(part, surface.resample(30, 20, tuple(region)))

@@ -93,3 +93,14 @@ def test_planes_in_a_part_leave_the_rest_black() -> None:
     assert np.allclose(rgb[:, 8:24], 180, atol=2)
     assert rgb[:, :8].max() <= 2
     assert rgb[:, 24:].max() <= 2
+
+
+@pytest.mark.parametrize("format", ["I420", "NV12", "RGB", "BGRx"])
+def test_many_regions_are_sampled_as_each_one_is(format: str) -> None:
+    picture = blank(format, 62, 48)
+    picture.write_rgb(np.random.default_rng(0).integers(0, 256, (48, 62, 3), np.uint8))
+    regions = np.array([(0, 0, 62, 48), (2, 4, 34, 30), (3, 5, 20, 40), (1.25, 2.5, 40.75, 31), (10, 8, 26, 20)], float)
+    together = np.zeros((5, 12, 16, 3), np.uint8)
+    picture.rgb_parts(regions, together)
+    for region, part in zip(regions.tolist(), together, strict=True):
+        np.testing.assert_array_equal(part, picture.rgb(tuple(region), 16, 12))
