@@ -23,7 +23,8 @@ from typing import Any
 from pipelines.delivery.connection import parse_connection
 from pipelines.delivery.delivery import Delivery, Settings
 from pipelines.delivery.store import Message
-from tests.delivery.services import HOST, SERVICES, TOPIC, Running, free_port, poll
+from tests.delivery.services import SERVICES, TOPIC, Running, poll
+from tests.ports import HOST, free_port
 
 KEYS = tuple(f"camera{n}" for n in range(8))
 PADDING = "x" * 350  # a payload is then about as long as a full-schema one without its objects

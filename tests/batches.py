@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import Any
 
 import gi
 import numpy as np
@@ -56,17 +54,6 @@ class Batcher(GstBase.BaseTransform):
 Gst.Element.register(None, "test_batcher", 0, Batcher)
 
 MakePipeline = Callable[..., Pipeline]
-
-
-def eventually(condition: Callable[[], Any], limit: float = 10.0) -> Any:
-    """The first true result of ``condition``, polled."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.01)
-    raise AssertionError(f"not within {limit} s: {condition}")
 
 
 def errors_of(pipeline: Pipeline) -> list[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TIMEOUT_S = 120
+from tests.waiting import LIMIT_S, wait_for
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def gstorch(*arguments: str | Path, cwd: Path | None = None, env: dict[str, str]
         command(*arguments),
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=LIMIT_S,
         cwd=cwd,
         env=environment(env),
         check=False,
@@ -51,7 +51,6 @@ def gstorch_interrupted(
     arguments: Sequence[str | Path],
     number: signal.Signals,
     when: Callable[[], bool],
-    limit_s: float = 30,
     times: int = 1,
 ) -> tuple[Result, float]:
     """Run until ``when()``, send the signal (``times``, 0.5 s apart); also returns how long the end took, seconds."""
@@ -59,13 +58,13 @@ def gstorch_interrupted(
         command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     )
     try:
-        wait_for(when, limit_s)
+        wait_for(when)
         sent = time.monotonic()
         for _ in range(times):
             process.send_signal(number)
             if times > 1:
                 time.sleep(0.5)
-        stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+        stdout, stderr = process.communicate(timeout=LIMIT_S)
         return Result(process.returncode, stdout, stderr), time.monotonic() - sent
     finally:
         process.kill()
@@ -74,13 +73,6 @@ def gstorch_interrupted(
 def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
     root = Path(__file__).resolve().parent.parent
     return {**os.environ, "PYTHONPATH": str(root), **(extra or {})}
-
-
-def wait_for(condition: Callable[[], bool], limit_s: float = 30) -> None:
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, f"not so within {limit_s} s"
-        time.sleep(0.05)
 
 
 def events(path: Path, source: str | None = None) -> list[dict[str, Any]]:
@@ -116,4 +108,4 @@ def video_size(path: Path) -> tuple[int, int]:
 
 def ffprobe(path: Path, *what: str) -> str:
     command = ["ffprobe", "-v", "error", "-select_streams", "v:0", *what, "-of", "csv=p=0", str(path)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout

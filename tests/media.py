@@ -17,10 +17,9 @@ Gst.init(None)
 from elements.portable.carrier import batch_of  # noqa: E402
 from elements.portable.meta import BatchMeta  # noqa: E402
 from elements.portable.register import register_stand_ins  # noqa: E402
+from tests.waiting import LIMIT_S  # noqa: E402
 
 register_stand_ins()
-
-LIMIT = 30.0  # s, for anything that should happen at once
 
 
 @dataclass
@@ -76,7 +75,7 @@ def watch(pipeline: Gst.Pipeline, name: str, look: Callable[[Gst.Buffer], None] 
     return seen
 
 
-def finish(pipeline: Gst.Pipeline, limit: float = LIMIT) -> Outcome:
+def finish(pipeline: Gst.Pipeline, limit: float = LIMIT_S) -> Outcome:
     """Play until the end, an error, or the limit; then stop."""
     outcome = Outcome()
     pipeline.set_state(Gst.State.PLAYING)
@@ -96,6 +95,13 @@ def finish(pipeline: Gst.Pipeline, limit: float = LIMIT) -> Outcome:
     finally:
         pipeline.set_state(Gst.State.NULL)
     return outcome
+
+
+def message_of(pipeline: Gst.Pipeline, types: Gst.MessageType) -> Gst.Message:
+    """The next message of these types on the pipeline's bus."""
+    message = pipeline.get_bus().timed_pop_filtered(int(LIMIT_S * Gst.SECOND), types)
+    assert message is not None, f"no {types} within {LIMIT_S:g} s"
+    return message
 
 
 def run(
@@ -118,13 +124,3 @@ def source(frames: int, pad: str = "m.sink_0", width: int = 64, height: int = 48
         f"videotestsrc num-buffers={frames} {more} ! video/x-raw,width={width},height={height},{fields} "
         f"! nvvideoconvert ! {pad} "
     )
-
-
-def wait_for(condition: Callable[[], bool], limit: float = LIMIT) -> bool:
-    """Poll until the condition holds; False at the limit."""
-    until = time.monotonic() + limit
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.005)
-    return True

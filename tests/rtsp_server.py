@@ -1,6 +1,6 @@
 """An RTSP camera on 127.0.0.1 for tests: a helper process that can be killed, restarted and frozen.
 
-As a program: ``python tests/rtsp_server.py PORT [USER PASSWORD]``.
+As a program: ``python -m tests.rtsp_server PORT [USER PASSWORD]``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
+from tests.ports import HOST, free_port
+
+ROOT = Path(__file__).resolve().parents[1]
 WIDTH, HEIGHT, RATE = 320, 240, 15
+LIMIT_S = 60
 _MOUNT = "/camera"
 _STREAM = (
     f"( videotestsrc is-live=true pattern=ball ! video/x-raw,format=I420,width={WIDTH},height={HEIGHT},"
@@ -30,7 +34,7 @@ class RtspServer:
     """
 
     def __init__(self, user: str = "", password: str = "") -> None:
-        self.port = _free_port()
+        self.port = free_port()
         self._credentials = [user, password] if user else []
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -47,14 +51,14 @@ class RtspServer:
 
     def start(self) -> None:
         """Start the process and wait until it listens."""
-        command = [sys.executable, str(Path(__file__)), str(self.port), *self._credentials]
-        self._process = subprocess.Popen(command)
-        limit = time.monotonic() + 20
+        command = [sys.executable, "-m", "tests.rtsp_server", str(self.port), *self._credentials]
+        self._process = subprocess.Popen(command, cwd=ROOT)
+        limit = time.monotonic() + LIMIT_S
         while time.monotonic() < limit:
             if self._process.poll() is not None:
                 raise RuntimeError(f"the RTSP server ended with {self._process.returncode}")
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                if probe.connect_ex((HOST, self.port)) == 0:
                     return
             time.sleep(0.05)
         raise RuntimeError("the RTSP server does not listen")
@@ -84,12 +88,6 @@ class RtspServer:
         self.stop()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def serve(port: int, user: str = "", password: str = "") -> None:
     """Serve until killed."""
     import gi
@@ -100,7 +98,7 @@ def serve(port: int, user: str = "", password: str = "") -> None:
 
     Gst.init(None)
     server = GstRtspServer.RTSPServer()
-    server.set_address("127.0.0.1")
+    server.set_address(HOST)
     server.set_service(str(port))
     factory = GstRtspServer.RTSPMediaFactory()
     factory.set_launch(_STREAM)

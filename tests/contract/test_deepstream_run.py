@@ -19,6 +19,7 @@ from tests.clips import make_clip
 from tests.contract import pipeline_double
 from tests.gstorch_cli import events, line_count
 from tests.own_models import RELEASE
+from tests.waiting import LIMIT_S
 
 FRAMES = 12
 
@@ -126,7 +127,7 @@ def test_a_blocked_run_ends_in_bounded_time_and_says_where(clip, monkeypatch):
     assert line_count(clip.parent / "BlocksOnFour.jsonl") == 4
     for thread in threading.enumerate():
         if thread.name in ("pyservicemaker", "shut-down"):
-            thread.join(10)
+            thread.join(LIMIT_S)
 
 
 def test_an_operator_that_raises_does_not_reach_nvidias_code(clip, monkeypatch):

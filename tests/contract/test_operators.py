@@ -12,6 +12,7 @@ import pytest
 from elements.base import ElementError
 from pipelines.operators.background import Background
 from pipelines.testing import ScriptedFrame, objects_of, run_operator
+from tests.waiting import LIMIT_S
 
 PERSONS = objects_of(
     (100, 50, 140, 150), (300, 60, 360, 200), (0, 0, 20, 20), track_ids=[7, 8, -1], class_ids=[0, 0, 2]
@@ -307,12 +308,12 @@ def test_giving_never_waits_and_what_has_no_room_is_counted(overflow, left):
 
     def work(item):
         busy.set()
-        go.wait(10)
+        go.wait(LIMIT_S)
         done.append(item)
 
     worker = Background("test", work, 3, overflow)
     worker.give(0)
-    assert busy.wait(10)
+    assert busy.wait(LIMIT_S)
     for item in range(1, 8):
         worker.give(item)
     go.set()
@@ -325,12 +326,12 @@ def test_work_that_does_not_end_is_left_behind_and_counted():
 
     def work(_item):
         busy.set()
-        go.wait(10)
+        go.wait(LIMIT_S)
 
     worker = Background("test", work, 3, "drop-oldest")
     for item in range(3):
         worker.give(item)
-    assert busy.wait(10)
+    assert busy.wait(LIMIT_S)
     assert not worker.finish(0.01)
     assert worker.dropped == 2
     go.set()

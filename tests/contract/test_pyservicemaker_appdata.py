@@ -16,7 +16,8 @@ from elements.portable.pyservicemaker import (
     Probe,
     Receiver,
 )
-from tests.batches import MakePipeline, errors_of, eventually
+from tests.batches import MakePipeline, errors_of
+from tests.waiting import wait_for
 
 
 class Retriever(BufferRetriever):
@@ -46,7 +47,7 @@ def test_trap_13_consume_must_return_an_int(make_pipeline: MakePipeline, result:
     pipeline = receiving(make_pipeline, Retriever(result))
     errors = errors_of(pipeline)
     pipeline.start()
-    eventually(lambda: errors)
+    wait_for(lambda: errors)
     assert f"consume() returned {result!r}: an int is needed" in errors[0][1]
 
 
@@ -55,7 +56,7 @@ def test_trap_14_a_negative_result_is_a_flow_error(make_pipeline: MakePipeline) 
     pipeline = receiving(make_pipeline, retriever)
     errors = errors_of(pipeline)
     pipeline.start()
-    eventually(lambda: errors)
+    wait_for(lambda: errors)
     assert errors[0][0] == "videotestsrc"
     assert retriever.frames == 2
 
@@ -100,5 +101,5 @@ def test_trap_13_generate_must_return_a_buffer(make_pipeline: MakePipeline) -> N
     )
     errors = errors_of(pipeline)
     pipeline.start()
-    eventually(lambda: errors)
+    wait_for(lambda: errors)
     assert "generate() returned b'bytes': a Buffer is needed" in errors[0][1]

@@ -22,7 +22,8 @@ from elements.portable.pyservicemaker import (
     StateTransitionMessage,
     register_probe,
 )
-from tests.batches import MakePipeline, errors_of, eventually
+from tests.batches import MakePipeline, errors_of
+from tests.waiting import LIMIT_S, wait_for
 
 
 class Collector(BatchMetadataOperator):
@@ -61,7 +62,7 @@ def test_buffers_are_seen_while_only_prepared(make_pipeline: MakePipeline) -> No
     pipeline = make_pipeline("videotestsrc", "fakesink", buffers=2)
     counting = Counting()
     pipeline.attach("videotestsrc", Probe("p", counting)).prepare()
-    eventually(lambda: len(counting.timestamps) == 1)
+    wait_for(lambda: len(counting.timestamps) == 1)
     pipeline.activate().wait()
     assert len(counting.timestamps) == 2
 
@@ -168,7 +169,7 @@ def test_trap_13_an_operators_exception_is_a_bus_error_and_ends_the_flow(make_pi
     pipeline.attach("videotestsrc", Probe("count", before)).attach("test_batcher", Probe("plates", Broken()))
     errors = errors_of(pipeline)
     pipeline.start()
-    eventually(lambda: len(errors) == 2)  # the second one is the source's: streaming stopped, reason error
+    wait_for(lambda: len(errors) == 2)  # the second one is the source's: streaming stopped, reason error
     element, text, debug = errors[0]
     assert element == "test_batcher"
     assert (
@@ -187,7 +188,7 @@ def test_a_missing_override_is_an_error(make_pipeline: MakePipeline) -> None:
     pipeline = make_pipeline("videotestsrc", "fakesink").attach("videotestsrc", Probe("e", Empty()))
     errors = errors_of(pipeline)
     pipeline.start()
-    eventually(lambda: errors)
+    wait_for(lambda: errors)
     assert 'Tried to call pure virtual function "BufferOperator::handle_buffer"' in errors[0][1]
 
 
@@ -200,10 +201,10 @@ def test_trap_20_an_error_does_not_end_wait(make_pipeline: MakePipeline, caplog:
     source.post_message(Gst.Message.new_error(source, _gerror("lens cap on"), ""))
     waiting = threading.Thread(target=pipeline.wait, daemon=True)
     waiting.start()
-    eventually(lambda: "lens cap on" in caplog.text)
+    wait_for(lambda: "lens cap on" in caplog.text)
     assert waiting.is_alive()
     pipeline.gst_pipeline.set_state(Gst.State.NULL)  # our extension: this does end it
-    waiting.join(5)
+    waiting.join(LIMIT_S)
     assert not waiting.is_alive()
 
 
@@ -294,7 +295,7 @@ def test_stop_ends_an_endless_pipeline(make_pipeline: MakePipeline) -> None:
     assert pipeline.stop() is pipeline  # not started: nothing happens
     counting = Counting()
     pipeline.attach("videotestsrc", Probe("c", counting)).start()
-    eventually(lambda: counting.timestamps)
+    wait_for(lambda: counting.timestamps)
     pipeline.stop().wait()
 
 

@@ -30,7 +30,7 @@ def main() -> None:
         delivery.put(numbered(settings.connection.topic, range(n, n + 10)))
         print(n + 10, flush=True)
         time.sleep(0.002)
-    delivery.close(timeout=30)
+    delivery.close(timeout=120)
 
 
 if __name__ == "__main__":

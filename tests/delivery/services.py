@@ -17,17 +17,12 @@ from typing import Any
 import pytest
 
 from pipelines.delivery.connection import Connection, parse_connection
+from tests.ports import HOST, free_port
+from tests.waiting import LIMIT_S
 
 ROOT = Path(__file__).resolve().parents[2]
-HOST = "127.0.0.1"
 TOPIC = "gstorch.test"
-WAIT_S = 40.0
 BINARY_FOLDERS = ("/usr/lib/rabbitmq/bin", "/usr/sbin")  # Debian's wrapper for RabbitMQ changes user and folder
-
-
-def free_port() -> int:
-    with socket.create_server((HOST, 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def answers(port: int) -> bool:
@@ -36,7 +31,7 @@ def answers(port: int) -> bool:
     return False
 
 
-def poll(condition: Callable[[], object], seconds: float = WAIT_S) -> bool:
+def poll(condition: Callable[[], object], seconds: float = LIMIT_S) -> bool:
     """Wait until ``condition()`` holds; False when it still does not after ``seconds``."""
     until = time.monotonic() + seconds
     while not (held := condition()) and time.monotonic() < until:

@@ -18,7 +18,9 @@ from pipelines.delivery.delivery import Delivery, Settings
 from pipelines.delivery.store import Message
 from pipelines.delivery.worker import Backoff
 from tests.delivery.producer import KEYS, numbered
-from tests.delivery.services import HOST, ROOT, SERVICES, TOPIC, black_hole, poll
+from tests.delivery.services import ROOT, SERVICES, TOPIC, black_hole, poll
+from tests.ports import HOST
+from tests.waiting import LIMIT_S, SOON_S
 
 QUICK = Backoff(first=0.1, longest=0.3)
 
@@ -129,7 +131,7 @@ def test_broker_that_accepts_and_never_answers(broker, tmp_path):
         finally:
             started = time.monotonic()
             counters = delivery.close(timeout=0.2)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < SOON_S
     assert (counters.made, counters.queued, counters.delivered) == (100, 100, 0)
 
 
@@ -144,7 +146,7 @@ def test_a_second_run_sends_what_the_first_one_left(running, tmp_path):
         assert delivery.close(timeout=0).queued == 50
     delivery = Delivery(real)
     delivery.put(numbered(TOPIC, range(50, 60)))
-    counters = delivery.close(timeout=20)
+    counters = delivery.close(timeout=LIMIT_S)
     assert (counters.made, counters.delivered, counters.queued) == (60, 60, 0)
     seen.check(range(60), duplicates=0)
 
@@ -155,6 +157,6 @@ def test_a_message_that_is_too_large_is_counted_and_holds_nothing_up(running, tm
     seen = Seen(running)
     delivery = Delivery(settings_of(running, tmp_path))
     delivery.put([*numbered(TOPIC, range(5)), Message("door", TOPIC, b" " * 3_000_000), *numbered(TOPIC, range(5, 10))])
-    counters = delivery.close(timeout=20)
+    counters = delivery.close(timeout=LIMIT_S)
     assert (counters.made, counters.delivered, counters.dropped["refused"], counters.queued) == (11, 10, 1, 0)
     seen.check(range(10), duplicates=0)

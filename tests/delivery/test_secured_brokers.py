@@ -13,7 +13,9 @@ from pipelines.delivery.connection import Tls, parse_connection
 from pipelines.delivery.delivery import Delivery, Settings
 from pipelines.delivery.worker import Backoff
 from tests.delivery.producer import numbered
-from tests.delivery.services import HOST, TOPIC, Mosquitto, NatsServer, RedisServer, Service, poll
+from tests.delivery.services import TOPIC, Mosquitto, NatsServer, RedisServer, Service, poll
+from tests.ports import HOST
+from tests.waiting import LIMIT_S
 
 SECRET = "pa#ss/w@rd"
 
@@ -100,7 +102,7 @@ def test_delivered_with_the_right_authority_and_password(broker, tmp_path):
     process = Path(f"/proc/{delivery.sender_pid}")
     assert SECRET not in (process / "cmdline").read_text() + (process / "environ").read_text()
     delivery.put(numbered(TOPIC, range(100)))
-    assert delivery.close(timeout=20).delivered == 100
+    assert delivery.close(timeout=LIMIT_S).delivered == 100
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_a_wrong_log_in_is_named_without_the_password(broker, tmp_path, caplog, 
     delivery = delivery_to(broker, tmp_path, password, trusted)
     try:
         delivery.put(numbered(TOPIC, range(3)))
-        assert poll(lambda: any(error in delivery.status().error for error in errors), 20), delivery.status()
+        assert poll(lambda: any(error in delivery.status().error for error in errors)), delivery.status()
         assert poll(lambda: any(error in caplog.text for error in errors))
         assert password not in repr(delivery.status()) + caplog.text + "".join(capfd.readouterr())
     finally:

@@ -22,7 +22,8 @@ from elements.portable.frames import frames_of
 from elements.portable.pyservicemaker import Buffer
 from tests.clips import drifting
 from tests.gpu.make_clips import EVERY, FRAMES, LONG, SIZES
-from tests.media import finish, wait_for
+from tests.media import finish
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.gpu
 torch = pytest.importorskip("torch")

@@ -14,8 +14,9 @@ from urllib.parse import quote
 import pytest
 
 from tests.clips import make_clip
-from tests.gstorch_cli import Result, command, environment, events, gstorch, wait_for
+from tests.gstorch_cli import Result, command, environment, events, gstorch
 from tests.rtsp_server import RATE, RtspServer
+from tests.waiting import LIMIT_S, wait_for
 
 CLIP_FRAMES = 200
 PASSWORD = "p@ss:/ w%rd#1"
@@ -60,11 +61,11 @@ class Run:
         text = self.events_path.read_text() if self.events_path.exists() else ""
         return text.count(f'"source":"{source}"') + text.count(f'"source": "{source}"')
 
-    def stop(self, number: signal.Signals = signal.SIGINT, limit: float = 5) -> Result:
+    def stop(self, number: signal.Signals = signal.SIGINT, limit: float = LIMIT_S) -> Result:
         self.process.send_signal(number)
         return self.result(limit)
 
-    def result(self, limit: float = 30) -> Result:
+    def result(self, limit: float = LIMIT_S) -> Result:
         code = self.process.wait(limit)
         return Result(code, self._stdout.read_text(), self.stderr)
 
@@ -162,7 +163,7 @@ def test_a_signal_while_a_camera_is_lost(tmp_path, frozen):
         else:
             server.stop()
             run.wait_until_says("source 'yard': lost: cannot be reached")
-        result = run.stop(limit=8)
+        result = run.stop()
         server.stop()
     assert result.code == 3, result.stderr
     assert result.source("yard")["state"] == "lost"
@@ -206,7 +207,7 @@ def test_a_slow_pipeline_drops_frames_and_counts_them(tmp_path):
         run = Run(tmp_path, *arguments)
         try:
             run.wait_for_frames("127.0.0.1", 15)
-            result = run.stop(limit=10)
+            result = run.stop()
         finally:
             run.process.kill()
     assert result.code == 0, result.stderr

@@ -8,7 +8,8 @@ import pytest
 from gi.repository import Gst
 
 from tests.gstorch_cli import ffprobe
-from tests.media import Outcome, finish, run, source, wait_for, watch
+from tests.media import Outcome, finish, run, source, watch
+from tests.waiting import wait_for
 
 PARSERS = {"nvv4l2h264enc": "h264parse", "nvv4l2h265enc": "h265parse"}
 

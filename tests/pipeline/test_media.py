@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from fractions import Fraction
 
 import pytest
@@ -62,11 +61,9 @@ def test_real_clips(shared_data, name, size, frames, codec):
 )
 def test_real_bad_clips(shared_data, name, reason):
     path = str(shared_data / "videos" / name)
-    started = time.monotonic()
     with pytest.raises(MediaError) as caught:
         discover(path)
     assert str(caught.value) == f"{path}: {reason}"
-    assert time.monotonic() - started < 5
 
 
 def test_bad_paths_are_repeated_as_typed(tmp_path, monkeypatch):

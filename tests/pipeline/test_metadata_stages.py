@@ -31,7 +31,7 @@ def meddling(frame):
     frame.keep([])
 
 def slow(frame):
-    time.sleep(0.2)
+    time.sleep(0.5)
     frame.emit("slow", of=frame.number)
 """
 

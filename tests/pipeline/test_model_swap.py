@@ -20,11 +20,11 @@ from pipelines.definition import definition_from_mapping
 from pipelines.plan import make_plan, open_runner
 from pipelines.runner import Runner
 from tests.clips import make_clip
-from tests.gstorch_cli import command, environment, events, line_count, wait_for
+from tests.gstorch_cli import command, environment, events, line_count
 from tests.onnx_models import NAMES, finder, save
+from tests.waiting import LIMIT_S, wait_for
 
 OLD, NEW = "tests.swap_models:Old", "tests.swap_models:New"
-LIMIT_S = 30
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ class Run:
 
     def wait_for_frames(self, more: int) -> None:
         target = line_count(self.out) + more
-        wait_for(lambda: line_count(self.out) >= target, LIMIT_S)
+        wait_for(lambda: line_count(self.out) >= target)
 
     def apply(self, command: Any) -> CommandResult:
         return self.runner.control.apply(command)
@@ -129,7 +129,7 @@ def by_control(run: Run, model: str) -> None:
 
 def by_property(run: Run, model: str) -> None:
     run.element.set_property("model-path", model)
-    wait_for(lambda: run.state() == "active" and run.element.get_property("model-version").startswith(model), LIMIT_S)
+    wait_for(lambda: run.state() == "active" and run.element.get_property("model-version").startswith(model))
     run.wait_for_frames(8)
 
 
@@ -168,19 +168,19 @@ def test_a_file_that_changes_is_loaded_again(tmp_path, clips, finders):
             for start in range(0, len(content), len(content) // 3):
                 file.write(content[start : start + len(content) // 3])
                 file.flush()
-        wait_for(lambda: run.element.get_property("model-version") != before, LIMIT_S)
+        wait_for(lambda: run.element.get_property("model-version") != before)
         run.wait_for_frames(4)
         between = run.element.get_property("model-version")
         garbage = tmp_path / "new.onnx"
         garbage.write_bytes(b"not a model")
         garbage.rename(model)
-        wait_for(lambda: run.state() == "rejected", LIMIT_S)
+        wait_for(lambda: run.state() == "rejected")
         assert "not a complete ONNX file" in run.element.get_property("swap-error")
         assert run.element.get_property("model-version") == between
         good = tmp_path / "new.onnx"
         good.write_bytes(Path(finders["small"]).read_bytes())
         good.rename(model)
-        wait_for(lambda: run.element.get_property("model-version") == before, LIMIT_S)
+        wait_for(lambda: run.element.get_property("model-version") == before)
         assert run.element.get_property("swap-error") == ""
         run.wait_for_frames(4)
     lines = run.lines()
@@ -229,16 +229,16 @@ def test_sighup_reads_the_definition_again(tmp_path, clips):
 
     def hang_up(until: str) -> None:
         process.send_signal(signal.SIGHUP)
-        wait_for(lambda: until in (tmp_path / "log.txt").read_text(), LIMIT_S)
+        wait_for(lambda: until in (tmp_path / "log.txt").read_text())
 
     try:
-        wait_for(lambda: line_count(out) > 10, LIMIT_S)
+        wait_for(lambda: line_count(out) > 10)
         write(confidence=4)
         hang_up("p.yaml:6:")
         write(confidence=0.5, model="tests.swap_models:BySource", clip=clips[1])
         hang_up("is active")
         count = line_count(out)
-        wait_for(lambda: line_count(out) > count + 10, LIMIT_S)
+        wait_for(lambda: line_count(out) > count + 10)
         process.send_signal(signal.SIGTERM)
         summary = json.loads(process.communicate(timeout=LIMIT_S)[0])
     finally:
@@ -270,7 +270,7 @@ def test_a_broken_file_leaves_the_running_model_alone(tmp_path, clips, finders, 
             (tmp_path / "nowhere.onnx", "no such file"),
         ):
             run.element.set_property("model-path", str(path))
-            wait_for(lambda reason=reason: reason in run.element.get_property("swap-error"), LIMIT_S)
+            wait_for(lambda reason=reason: reason in run.element.get_property("swap-error"))
             assert run.state() == "rejected"
         assert run.element.get_property("model-version") == before
         run.wait_for_frames(8)
@@ -297,7 +297,7 @@ def test_a_model_that_fails_is_taken_back(tmp_path, clips, model, reason, overla
     path = f"tests.swap_models:{model}"
     with Run(clips[:2], tmp_path / "e.jsonl") as run:
         assert run.swap(path)[0] is SwapState.ACTIVE
-        wait_for(lambda: run.state() == "rolled-back", LIMIT_S)
+        wait_for(lambda: run.state() == "rolled-back")
         assert reason in run.element.get_property("swap-error")
         assert run.element.get_property("model-version") == f"{OLD}@1"
         run.wait_for_frames(8)
@@ -320,7 +320,7 @@ def test_what_is_not_numbers_from_the_start_is_rejected_in_the_warm_up(tmp_path,
 def test_finding_nothing_where_the_old_model_did(tmp_path, clips):
     with Run(clips[:1], tmp_path / "e.jsonl", swap={"no_detections": 5}) as run:
         run.swap("tests.swap_models:Blind")
-        wait_for(lambda: run.state() == "rolled-back", LIMIT_S)
+        wait_for(lambda: run.state() == "rolled-back")
         run.wait_for_frames(4)
     lines = run.lines()
     assert sum(e["models"]["infer"].endswith("Blind@1") for e in lines) >= 5

@@ -10,6 +10,8 @@ from elements.portable.carrier import batch_of, new_batch_buffer
 from elements.portable.meta import BatchMeta, DisplayMeta, FrameMeta, ObjectMeta
 from elements.portable.nvdsosd import FACTORIES
 from elements.portable.surface import Surface
+from tests.media import message_of
+from tests.waiting import LIMIT_S
 
 CAPS = "video/x-raw(memory:NVMM), format=RGBA, width=64, height=48, framerate=10/1"
 
@@ -36,15 +38,17 @@ class Run:
 
     def through(self, batch: BatchMeta) -> BatchMeta:
         self.pipeline.get_by_name("in").emit("push-buffer", new_batch_buffer(batch, 0, 0))
-        sample = self.pipeline.get_by_name("out").emit("try-pull-sample", 5 * Gst.SECOND)
+        return self.sample("out")
+
+    def sample(self, sink: str) -> BatchMeta:
+        sample = self.pipeline.get_by_name(sink).emit("try-pull-sample", int(LIMIT_S * Gst.SECOND))
         assert sample is not None, self.error()
-        result = batch_of(sample.get_buffer())
-        assert result is not None
-        return result
+        batch = batch_of(sample.get_buffer())
+        assert batch is not None
+        return batch
 
     def error(self) -> str:
-        message = self.pipeline.get_bus().timed_pop_filtered(2 * Gst.SECOND, Gst.MessageType.ERROR)
-        return message.parse_error()[0].message if message else ""
+        return message_of(self.pipeline, Gst.MessageType.ERROR).parse_error()[0].message
 
 
 def boxed(left: float, tint: tuple[float, float, float]) -> ObjectMeta:
@@ -96,8 +100,7 @@ def test_a_branch_that_draws_leaves_the_other_branch_clean() -> None:
     description = "tee name=t ! queue ! nvdsosd ! appsink name=drawn t. ! queue"
     with Run(description) as run:
         out = run.through(batch_with([boxed(4, (1.0, 0.0, 0.0))]))
-        drawn = batch_of(run.pipeline.get_by_name("drawn").emit("try-pull-sample", 5 * Gst.SECOND).get_buffer())
-    assert drawn is not None
+        drawn = run.sample("drawn")
     assert drawn.surfaces[0].rgb()[20, 4].tolist() == [255, 0, 0]
     assert out.surfaces[0].rgb()[20, 4].tolist() == [50, 50, 50]
 

@@ -17,6 +17,8 @@ from elements.portable.carrier import new_batch_buffer
 from elements.portable.meta import BatchMeta, ClassifierMeta, FrameMeta, LabelInfo, ObjectMeta
 from elements.portable.nvmsgbroker import NvMsgBroker
 from elements.portable.nvmsgconv import NvMsgConv, as_deepstream
+from tests.media import message_of
+from tests.waiting import LIMIT_S
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = str(ROOT / "configs/messages/msgconv.txt")
@@ -84,8 +86,7 @@ class Harness:
         return self.sink.chain(new_batch_buffer(BatchMeta(len(frames), list(frames)), 0, 0))
 
     def error(self) -> str:
-        message = self.pipeline.get_bus().timed_pop_filtered(2 * Gst.SECOND, Gst.MessageType.ERROR)
-        return message.parse_error()[0].message if message else ""
+        return message_of(self.pipeline, Gst.MessageType.ERROR).parse_error()[0].message
 
     def stop(self) -> None:
         self.pipeline.set_state(Gst.State.NULL)
@@ -248,7 +249,7 @@ def test_with_the_new_api_a_lost_broker_costs_messages_only(
     harness = make({"new-api": True}, payload_type=1).start()
 
     def push_until(number: int, done: Any) -> None:
-        end = time.monotonic() + 10
+        end = time.monotonic() + LIMIT_S
         while not done():
             assert time.monotonic() < end
             assert harness.push(van(number)) == Gst.FlowReturn.OK

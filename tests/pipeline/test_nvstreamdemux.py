@@ -3,7 +3,8 @@
 import pytest
 from gi.repository import Gst
 
-from tests.media import LIMIT, finish, source, wait_for, watch
+from tests.media import finish, source, watch
+from tests.waiting import wait_for
 
 MUX = "nvstreammux name=m width=128 height=96"
 
@@ -36,9 +37,9 @@ def test_a_stream_ends_before_the_others() -> None:
     b = watch(pipeline, "b")
     pipeline.set_state(Gst.State.PLAYING)
     try:
-        assert wait_for(lambda: Gst.EventType.EOS in ended, LIMIT)
+        assert wait_for(lambda: Gst.EventType.EOS in ended)
         count = len(b.batches)
-        assert wait_for(lambda: len(b.batches) > count + 2, LIMIT)
+        assert wait_for(lambda: len(b.batches) > count + 2)
     finally:
         pipeline.set_state(Gst.State.NULL)
 

@@ -14,7 +14,8 @@ from gi.repository import Gst
 from elements.portable.nvurisrcbin import NvUriSrcBin
 from elements.portable.queries import ask_source_id
 from tests.gstorch_cli import frame_times
-from tests.media import Outcome, finish, run, wait_for, watch
+from tests.media import Outcome, finish, message_of, run, watch
+from tests.waiting import wait_for
 
 CLIP_FRAMES = 30
 
@@ -127,7 +128,7 @@ def test_key_frames_only(clip):
 def test_source_id_is_answered_through_other_elements(clip):
     pipeline = Gst.parse_launch(f'nvurisrcbin uri="{clip.as_uri()}" source-id=7 ! queue ! identity ! fakesink name=out')
     pipeline.set_state(Gst.State.PAUSED)
-    pipeline.get_state(10 * Gst.SECOND)
+    pipeline.get_state(Gst.CLOCK_TIME_NONE)
     assert ask_source_id(pipeline.get_by_name("out").get_static_pad("sink")) == 7
     pipeline.set_state(Gst.State.NULL)
 
@@ -140,7 +141,7 @@ def test_file_loop_goes_on_without_a_seam(clip):
     assert pipeline.get_bus().pop_filtered(Gst.MessageType.EOS | Gst.MessageType.ERROR) is None
     # the application ends it
     pipeline.send_event(Gst.Event.new_eos())
-    message = pipeline.get_bus().timed_pop_filtered(10 * Gst.SECOND, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+    message = message_of(pipeline, Gst.MessageType.EOS | Gst.MessageType.ERROR)
     pipeline.set_state(Gst.State.NULL)
     assert message.type == Gst.MessageType.EOS
     assert [round(pts / 1e6) for pts in seen.times] == [round(1000 * n / 15) for n in range(len(seen.times))]
@@ -171,7 +172,7 @@ def test_a_bad_file_gives_one_error_that_names_it(clip, tmp_path, name):
     element = Gst.ElementFactory.make("nvurisrcbin")
     element.set_property("uri", path.as_uri())
     pipeline.add(element)
-    outcome = finish(pipeline, limit=5)
+    outcome = finish(pipeline)
     assert outcome.error.message == f"{path}: {expected}"
 
 
@@ -181,7 +182,7 @@ def test_one_error_only(clip, tmp_path):
     pipeline = Gst.parse_launch(f'nvurisrcbin uri="{path.as_uri()}" ! fakesink')
     pipeline.set_state(Gst.State.PLAYING)
     errors = []
-    assert wait_for(lambda: errors.append(pipeline.get_bus().pop_filtered(Gst.MessageType.ERROR)) or errors[-1], 5)
+    assert wait_for(lambda: errors.append(pipeline.get_bus().pop_filtered(Gst.MessageType.ERROR)) or errors[-1])
     pipeline.set_state(Gst.State.NULL)
     pipeline.set_state(Gst.State.READY)
     assert pipeline.get_bus().pop_filtered(Gst.MessageType.ERROR) is None

@@ -14,7 +14,8 @@ from pipelines.definition import Definition, definition_from_mapping
 from pipelines.outputs import OutputError, prepare_outputs
 from pipelines.plan import make_plan, open_runner
 from tests.clips import make_clip
-from tests.gstorch_cli import TIMEOUT_S, command, count_frames, environment, events, gstorch, line_count
+from tests.gstorch_cli import command, count_frames, environment, events, gstorch, line_count
+from tests.waiting import LIMIT_S
 
 FRAMES = 12
 MODEL = "tests.own_models:Good"
@@ -135,7 +136,7 @@ def test_a_reader_that_goes_away(clip):
     process.stdout.close()
     assert process.stderr is not None
     told = process.stderr.read()
-    assert process.wait(TIMEOUT_S) == 1
+    assert process.wait(LIMIT_S) == 1
     assert "error: cannot write events to standard output: Broken pipe\n" in told
     assert "Traceback" not in told
 
@@ -144,7 +145,7 @@ def test_a_summary_that_cannot_be_written(tmp_path, clip):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             command("run", clip, "-m", MODEL, "-e", tmp_path / "e.jsonl", "--json", "-q"),
-            stdout=full, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S, env=environment(), check=False,
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S, env=environment(), check=False,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "error: cannot write to standard output: No space left on device\n")
     assert line_count(tmp_path / "e.jsonl") == FRAMES

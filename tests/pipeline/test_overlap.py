@@ -12,8 +12,8 @@ from elements.base import Gst
 from elements.metadata.detections import Detections
 from elements.portable.carrier import batch_of
 from elements.portable.stream_events import stream_eos
-from tests.media import wait_for
 from tests.pipeline.test_pyinfer import Harness, batch
+from tests.waiting import LIMIT_S, wait_for
 
 DEVICE = f"{__name__}:Device"
 
@@ -194,9 +194,9 @@ def test_stopping_with_batches_on_their_way(fed: int) -> None:
         stopping = threading.Thread(target=run.pipeline.set_state, args=[Gst.State.NULL])
         stopping.start()
         let(3)  # what the device has begun may be waited for, the rest is not
-        stopping.join(10)
+        stopping.join(LIMIT_S)
         assert not stopping.is_alive()
-        thread.join(10)
+        thread.join(LIMIT_S)
         assert not thread.is_alive()
         assert len(Device.submitted) <= 6
 

@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 from gi.repository import Gst
 
-from tests.media import Batches, wait_for, watch
+from tests.media import Batches, watch
 from tests.rtsp_server import RtspServer
+from tests.waiting import wait_for
 
 END = Gst.MessageType.EOS | Gst.MessageType.ERROR
 

@@ -21,9 +21,9 @@ from tests.gstorch_cli import (
     gstorch_interrupted,
     line_count,
     video_size,
-    wait_for,
 )
 from tests.onnx_models import finder, save
+from tests.waiting import SOON_S, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -111,20 +111,19 @@ def test_a_signal_finishes_the_files(tmp_path, model, number):
     arguments += ["--set", "sources.0.loop=true"]
     result, seconds = gstorch_interrupted(arguments, number, lambda: line_count(out) > 60)
     assert result.code == 0, result.stderr
-    assert seconds < 10
+    assert seconds < SOON_S
     frames = result.source("clip")["frames"]
     assert frames == line_count(out) == count_frames(video)
     assert result.source("clip")["state"] == "stopped"
 
 
-def test_a_stopped_file_is_partial(tmp_path, model):
+def test_a_stopped_file_is_partial(tmp_path):
     clip, out = tmp_path / "clip.mp4", tmp_path / "events.jsonl"
-    make_clip(clip, 320, 240, 600, boxes=lambda n: {0: (50, 50, 150, 150)})
-    result, _ = gstorch_interrupted(
-        ["run", clip, "--model", model, "--events", out, "--json"], signal.SIGINT, lambda: line_count(out) > 10
-    )
+    make_clip(clip, 320, 240, 150)
+    arguments = ["run", clip, "--model", "tests.slow_model:Slow", "--events", out, "--json"]
+    result, _ = gstorch_interrupted(arguments, signal.SIGINT, lambda: line_count(out) > 1)
     assert result.code == 3
-    assert result.source("clip")["frames"] == line_count(out) < 600
+    assert result.source("clip")["frames"] == line_count(out) < 150
 
 
 def test_a_killed_run_leaves_a_playable_video(tmp_path, model):

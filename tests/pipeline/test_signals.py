@@ -13,9 +13,9 @@ import pytest
 from pipelines.bus import BusEvent
 from pipelines.signals import signals_into
 from tests.clips import make_clip
-from tests.gstorch_cli import command, environment, line_count, wait_for
+from tests.gstorch_cli import command, environment, line_count
+from tests.waiting import wait_for
 
-LIMIT_S = 30
 DEFINITION = """
 pipeline: test
 sources: [{uri: clip.mp4, loop: true}]
@@ -58,11 +58,11 @@ def test_a_run_whose_terminal_is_closed_stops_and_finishes(tmp_path: Path):
         return bool(ended)
 
     try:
-        wait_for(lambda: line_count(out) > 10, LIMIT_S)
+        wait_for(lambda: line_count(out) > 10)
         os.kill(pid, signal.SIGHUP)
-        wait_for(lambda: "the definition has not changed" in log.read_text(), LIMIT_S)
+        wait_for(lambda: "the definition has not changed" in log.read_text())
         os.close(terminal)
-        wait_for(has_ended, LIMIT_S)
+        wait_for(has_ended)
     finally:
         if not ended:
             os.kill(pid, signal.SIGKILL)

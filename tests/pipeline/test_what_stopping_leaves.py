@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from gi.repository import Gst
 
-from tests.media import wait_for
 from tests.nvmm_memory import CUDA_DEVICE, NvmmFrame
+from tests.waiting import wait_for
 
-FRAMES = 40
+FRAMES = 100
 CAPS = "video/x-raw(memory:NVMM),format=RGB,width=64,height=48,framerate=25/1"
 
 

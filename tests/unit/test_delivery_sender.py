@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from pipelines.delivery.connection import SCHEMES, Connection, parse_connection
 from pipelines.delivery.outbox import Outbox
 from pipelines.delivery.store import Message
 from pipelines.delivery.worker import Backoff, Sender, in_order_of_keys
+from tests.waiting import LIMIT_S, wait_for
 
 
 class Scripted(Broker):
@@ -97,12 +97,10 @@ def test_the_error_of_a_failed_connection_tells_no_password(tmp_path):
     sender = Sender(backlog, Scripted(Connection("kafka", password=SecretStr("hush")), []), Backoff(30, 30))
     thread = threading.Thread(target=sender.run)
     thread.start()
-    until = time.monotonic() + 10
-    while outbox.sender_state()[0] != "waiting" and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_for(lambda: outbox.sender_state()[0] == "waiting")
     assert outbox.sender_state()[:2] == ("waiting", "no broker answers, password ***")
     sender.stop()
-    thread.join(10)
+    thread.join(LIMIT_S)
     assert outbox.sender_state()[0] == "stopped"
     backlog.close()
     outbox.close()

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from elements.portable.reconnect import Reconnector, ReconnectPolicy
+from tests.waiting import LIMIT_S
 
 
 class Camera:
@@ -49,7 +50,7 @@ class Camera:
         self.note(f"given up: {reason}, {attempts}")
 
     def wait_for(self, text: str) -> None:
-        limit = time.monotonic() + 10
+        limit = time.monotonic() + LIMIT_S
         while text not in self.notes:
             assert time.monotonic() < limit, self.notes
             self.changed.wait(0.05)
@@ -118,7 +119,7 @@ def test_silence_while_paused_or_stalled_downstream_does_not() -> None:
     reconnector = started(camera, interval=0.05)
     assert not camera.changed.wait(0.2)  # paused: nobody looks
     reconnector.watch(True)
-    assert camera.changed.wait(10)  # playing: the reconnector looked, and found a stall
+    assert camera.changed.wait(LIMIT_S)  # playing: the reconnector looked, and found a stall
     reconnector.stop()
     assert camera.notes == []
 

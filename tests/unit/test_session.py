@@ -12,8 +12,7 @@ from elements.inference.session import Session
 from elements.inference.source_options import SourceOptions
 from elements.inference.swap.options import SwapOptions
 from elements.inference.swap.status import SwapState, SwapStatus
-
-LIMIT_S = 10
+from tests.waiting import LIMIT_S
 
 
 def config(name: str = "Old", **options) -> ModelConfig:

@@ -17,8 +17,8 @@ from elements.inference.swap.served import ServedModel
 from elements.inference.swap.status import SwapState, SwapStatus
 from elements.inference.swap.swap import Swapper
 from elements.metadata.detections import Detections
+from tests.waiting import LIMIT_S
 
-LIMIT_S = 10
 BOX = (10.0, 10.0, 50.0, 50.0)
 
 
