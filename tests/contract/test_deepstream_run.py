@@ -118,7 +118,7 @@ def test_the_newest_pipeline_of_a_process_is_found(clip):
 def test_a_blocked_run_ends_in_bounded_time_and_says_where(clip, monkeypatch):
     monkeypatch.setattr("pipelines.runner.NULL_TIMEOUT_S", 0.5)
     RELEASE.clear()
-    runner = runner_for(clip, "BlocksOnFour", mux={"batch_size": 1}, runtime={"stall_timeout": "1s"})
+    runner = runner_for(clip, "BlocksOnFour", mux={"batch_size": 1}, runtime={"stall_timeout": "2s"})
     runner.run()
     RELEASE.set()
     assert runner.exit_code() == 1

@@ -16,12 +16,15 @@ import pytest
 from tests.clips import make_clip
 from tests.gstorch_cli import Result, command, environment, events, gstorch
 from tests.rtsp_server import RATE, RtspServer
+from tests.slow_model import SECONDS_PER_FRAME
 from tests.waiting import LIMIT_S, wait_for
 
 CLIP_FRAMES = 200
+PER_FRAME = RATE * SECONDS_PER_FRAME  # that the camera sends while the slow model is busy with one
 PASSWORD = "p@ss:/ w%rd#1"
 UNREACHABLE = "cannot be reached (it is off, or the address or port is wrong)"
-QUICK = "timeout: 1s, reconnect: {delay: 200ms, max_delay: 400ms"
+# Not quicker: a camera that shares a busy machine can be silent for a second.
+QUICK = "timeout: 3s, reconnect: {delay: 200ms, max_delay: 400ms"
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +102,7 @@ def test_power_loss_and_silence_leave_the_other_source_alone(tmp_path, clip):
         run.wait_for_frames("yard")
 
         server.freeze()
-        run.wait_until_says("source 'yard': lost: no frame for 1 s")
+        run.wait_until_says("source 'yard': lost: no frame for 3 s")
         server.thaw()
         run.wait_until_says("source 'yard': running", 3)
         run.wait_for_frames("yard")
@@ -159,7 +162,7 @@ def test_a_signal_while_a_camera_is_lost(tmp_path, frozen):
         run.wait_for_frames("yard")
         if frozen:
             server.freeze()
-            run.wait_until_says("source 'yard': lost: no frame for 1 s")
+            run.wait_until_says("source 'yard': lost: no frame for 3 s")
         else:
             server.stop()
             run.wait_until_says("source 'yard': lost: cannot be reached")
@@ -218,5 +221,7 @@ def test_a_slow_pipeline_drops_frames_and_counts_them(tmp_path):
     assert source["frames_dropped"] > 15
     numbers = [round(line["stream_time_s"] * RATE) for line in lines]
     sent = numbers[-1] - numbers[0] + 1
-    after_the_last = max(later - earlier for earlier, later in pairwise(numbers))  # up to the next frame, never shown
-    assert 0 <= source["frames"] + source["frames_dropped"] - sent <= after_the_last
+    gaps = [later - earlier for earlier, later in pairwise(numbers)]
+    never_sent = sum(gap for gap in gaps if gap > 2 * PER_FRAME)  # the camera itself was held up by a busy machine
+    after_the_last = max(gaps)  # up to the next frame, never shown
+    assert -never_sent <= source["frames"] + source["frames_dropped"] - sent <= after_the_last

@@ -247,11 +247,11 @@ def test_options_that_are_wrong_are_called_by_their_names(clips):
 def test_a_blocked_run_fails_after_the_stall_timeout(tmp_path, clips, monkeypatch):
     monkeypatch.setattr("pipelines.runner.NULL_TIMEOUT_S", 0.5)
     RELEASE.clear()
-    runner = run([clips["red"]], tmp_path / "e.jsonl", {"stall_timeout": "1s"}, 1, model=own("BlocksOnFour"))
+    runner = run([clips["red"]], tmp_path / "e.jsonl", {"stall_timeout": "2s"}, 1, model=own("BlocksOnFour"))
     RELEASE.set()
     assert runner.exit_code() == 1
     assert runner.outcome.error.startswith(
-        "no frame came through for 1 s although 'red' should deliver (runtime.stall_timeout): "
+        "no frame came through for 2 s although 'red' should deliver (runtime.stall_timeout): "
         "buffers last passed 'infer-convert-caps' and are held by 'infer' (pyinfer); waiting in queues: 'infer-queue' ("
     )
     assert runner.outcome.stuck

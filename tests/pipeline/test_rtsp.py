@@ -49,7 +49,7 @@ class Viewer:
 
 
 def test_power_loss_and_silence_are_survived_on_the_same_pad():
-    with RtspServer() as server, Viewer(server.uri, rtsp_reconnect_interval=1) as viewer:
+    with RtspServer() as server, Viewer(server.uri, rtsp_reconnect_interval=3) as viewer:
         assert viewer.more_frames()
         pad = viewer.pipeline.get_by_name("out").get_static_pad("sink").get_peer()
 
@@ -97,7 +97,7 @@ def test_attempts_run_out(connected: bool):
     server = RtspServer()
     if connected:
         server.start()
-    with Viewer(server.uri, rtsp_reconnect_interval=1, rtsp_reconnect_attempts=2) as viewer:
+    with Viewer(server.uri, rtsp_reconnect_interval=3, rtsp_reconnect_attempts=2) as viewer:
         if connected:
             assert viewer.more_frames()
             server.stop()

@@ -71,9 +71,9 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runner_of(source: str | Path, stages: list[Any]) -> Runner:
     definition = {
         "pipeline": "test",
-        "sources": [{"uri": str(source), "name": "red", **({"timeout": "1s"} if "rtsp" in str(source) else {})}],
+        "sources": [{"uri": str(source), "name": "red", **({"timeout": "3s"} if "rtsp" in str(source) else {})}],
         "stages": stages,
-        "runtime": {"stall_timeout": "1s"},
+        "runtime": {"stall_timeout": "2s"},
     }
     return open_runner(make_plan(definition_from_mapping(definition, ".")))
 
@@ -90,7 +90,7 @@ STOPPER = {"node": {"factory": "test_stopper", "name": "stopper"}}
 def test_a_deadlocked_element(clip):
     runner = ran(clip, [{"node": {"factory": "queue", "name": "before"}}, STOPPER])
     assert runner.exit_code() == 1
-    assert "no frame came through for 1 s although 'red' should deliver (runtime.stall_timeout)" in runner.outcome.error
+    assert "no frame came through for 2 s although 'red' should deliver (runtime.stall_timeout)" in runner.outcome.error
     assert "buffers last passed 'before' and are held by 'stopper' (test_stopper)" in runner.outcome.error
 
 
@@ -100,7 +100,7 @@ def test_outputs_that_do_not_finish_after_the_last_frame(clip):
     runner = ran(clip, [{"node": {"factory": "queue"}}, STOPPER])
     assert runner.exit_code() == 1
     assert [count.frames for count in runner.counts] == [FRAMES]
-    assert runner.outcome.error.startswith("every source has ended, but the outputs did not finish within 1 s")
+    assert runner.outcome.error.startswith("every source has ended, but the outputs did not finish within 2 s")
     assert "held by 'stopper' (test_stopper)" in runner.outcome.error
 
 
