@@ -11,6 +11,12 @@ import pytest
 
 import elements  # noqa: F401  before anything loads GStreamer: see elements/__init__.py
 
+# isort: split
+from gi.repository import GObject
+
+# PyGObject calls its module "gobject", which cannot be imported: pytest-xdist has to, where it receives a warning.
+GObject.Warning.__module__ = "gi.repository.GObject"
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -11,7 +11,7 @@ from elements.inference.model import DetectionModel
 from elements.inference.own_frame import OwnFrame
 from tests.pictures import picture
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs PyTorch and a CUDA GPU")
 pytestmark = pytest.mark.gpu
 if not torch.cuda.is_available():
     pytest.skip("needs a CUDA GPU", allow_module_level=True)

@@ -26,7 +26,7 @@ from tests.media import finish
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.gpu
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs PyTorch and a CUDA GPU")
 
 TO_RGB = "! nvvideoconvert ! video/x-raw(memory:NVMM),format=RGB"
 MIB = 2**20

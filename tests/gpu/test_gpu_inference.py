@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs PyTorch")
+torch = pytest.importorskip("torch", reason="needs PyTorch and a CUDA GPU")
 
 from elements.inference.config import ModelConfig  # noqa: E402
 from elements.inference.errors import FrameError, ModelError  # noqa: E402

@@ -19,7 +19,7 @@ from tests.gpu.make_clips import FRAMES, LONG, SIZES
 from tests.pictures import NAMES
 
 pytestmark = pytest.mark.gpu
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs PyTorch and a CUDA GPU")
 
 MIB = 2**20
 ROW = 6 * 4  # bytes of a detection on its way to the host

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs PyTorch")
+torch = pytest.importorskip("torch", reason="needs PyTorch and a CUDA GPU")
 
 from elements.inference.config import ModelConfig  # noqa: E402
 from elements.inference.frame import ArrayFrame  # noqa: E402

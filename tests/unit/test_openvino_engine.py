@@ -11,7 +11,7 @@ from elements.inference.model import DetectionModel
 from tests.onnx_models import finder, save
 from tests.pictures import NAMES, SIZES, assert_finds, frame_of
 
-openvino = pytest.importorskip("openvino")
+openvino = pytest.importorskip("openvino", reason="needs OpenVINO: pip install openvino")
 
 
 def loaded(path, **options):

@@ -123,7 +123,7 @@ def test_frames_that_are_given_again_are_no_step_back() -> None:
 
 
 def test_tensors_are_copies() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
     made, given = model(Torch), frame()
     made.load()
     made.infer([given])

@@ -162,7 +162,7 @@ def test_pictures_are_jpeg_of_the_right_colour_and_size():
 
 
 def test_of_a_tensor_only_the_crop_is_copied():
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="needs PyTorch")
     from tests.torch_models import TensorFrame  # its pixels must not go through the host
 
     rgb = np.arange(48 * 64 * 3, dtype=np.uint32).astype(np.uint8).reshape(48, 64, 3)
