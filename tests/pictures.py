@@ -25,15 +25,40 @@ def picture(
 
     ``soft`` is the standard deviation in pixels of the blur of the edges; the edges stay where they are.
     """
-    image = np.full((height, width, 3), grey, np.float32)
-    for class_id, (x1, y1, x2, y2) in boxes.items():
-        across = np.clip(np.minimum(np.arange(width) + 1, x2) - np.maximum(np.arange(width), x1), 0, 1)
-        down = np.clip(np.minimum(np.arange(height) + 1, y2) - np.maximum(np.arange(height), y1), 0, 1)
-        cover = (down[:, None] * across[None, :])[..., None]
-        image = image * (1 - cover) + np.array(COLORS[class_id], np.float32) * cover
-    if soft:
-        image = cv2.GaussianBlur(image, (0, 0), soft, borderType=cv2.BORDER_REPLICATE)
-    return np.round(image).astype(np.uint8)
+    sharp = np.full((height, width, 3), grey, np.float32)
+    for class_id, box in boxes.items():
+        rows, columns = _around(box, 1, width, height)
+        cover = _overlap(rows, box[1], box[3])[:, None, None] * _overlap(columns, box[0], box[2])[None, :, None]
+        part = sharp[rows, columns]
+        part += (np.array(COLORS[class_id], np.float32) - part) * cover
+    image = np.full((height, width, 3), grey, np.uint8)
+    reach = int(4 * soft) + 2  # of the blur
+    for box in boxes.values():  # the rest is grey all over
+        rows, columns = _around(box, reach, width, height)
+        wide_rows, wide_columns = _around(box, 2 * reach, width, height)
+        part = sharp[wide_rows, wide_columns]
+        if soft and part.size:
+            part = cv2.GaussianBlur(part, (0, 0), soft, borderType=cv2.BORDER_REPLICATE)
+        part = part[rows.start - wide_rows.start :, columns.start - wide_columns.start :]
+        image[rows, columns] = np.round(part[: rows.stop - rows.start, : columns.stop - columns.start])
+    return image
+
+
+def _around(box: tuple[float, float, float, float], margin: int, width: int, height: int) -> tuple[slice, slice]:
+    """Rows and columns of the picture that a box with a margin covers."""
+    x1, y1, x2, y2 = box
+
+    def covered(start: float, stop: float, size: int) -> slice:
+        first, last = (min(max(edge, 0), size) for edge in (int(np.floor(start)) - margin, int(np.ceil(stop)) + margin))
+        return slice(first, max(first, last))
+
+    return covered(y1, y2, height), covered(x1, x2, width)
+
+
+def _overlap(pixels: slice, start: float, stop: float) -> NDArray[np.float64]:
+    """How much of each pixel lies between ``start`` and ``stop``, 0 to 1."""
+    edges = np.arange(pixels.start, pixels.stop)
+    return np.clip(np.minimum(edges + 1, stop) - np.maximum(edges, start), 0, 1)
 
 
 def boxes_in(width: int, height: int) -> dict[int, tuple[float, float, float, float]]:
