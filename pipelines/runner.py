@@ -261,6 +261,8 @@ class Runner:
 
     def _start_failed(self) -> bool:
         """pyservicemaker's `start` tells nobody that the pipeline refused to play; elements mostly do, but not all."""
+        if any(status.state is SourceState.FAILED for status in self.statuses):
+            return False  # a source's error leaves the pipeline in the same state, and the others play on
         if self.assembly.gst.get_state(0)[0] != Gst.StateChangeReturn.FAILURE or not self.inbox.empty():
             return False
         self.outcome.error = (

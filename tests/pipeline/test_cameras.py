@@ -145,6 +145,16 @@ def test_attempts_run_out(tmp_path, clip, beside_a_file):
         assert result.source("clip")["frames"] == CLIP_FRAMES
 
 
+def test_the_others_go_on_when_attempts_run_out(tmp_path, clip):
+    looping = f"{{name: clip, uri: '{clip}', loop: true}}"
+    with running(tmp_path, camera(RtspServer(), attempts=1), looping) as run:
+        run.wait_until_says("source 'yard': failed: gave up after 1 attempt to reconnect")
+        run.wait_for_frames("clip", 2 * CLIP_FRAMES)
+        result = run.stop()
+    assert result.code == 3, result.stderr
+    assert result.source("clip")["state"] == "stopped"
+
+
 def test_attempts_run_out_of_a_camera_that_was_there(tmp_path):
     with RtspServer() as server, running(tmp_path, camera(server, attempts=1)) as run:
         run.wait_for_frames("yard")
