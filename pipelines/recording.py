@@ -75,12 +75,21 @@ def _scripted(event: Mapping[str, Any], source_id: int) -> ScriptedFrame:
         objects=_objects(items),
         labels=[_label(item["label"]) for item in items],
         source_id=source_id,
+        parents=_parents(event["objects"], items),
         number=int(_within("frame", event["frame"], 0, MOST_FRAMES)),
         time_s=_within("stream_time_s", event["stream_time_s"], 0, MOST_SECONDS),
         time_utc_ns=_nanoseconds(event["time_utc"]),
         size=(int(size[0]), int(size[1])),
         data={"models": event["models"]} if "models" in event else {},
     )
+
+
+def _parents(listed: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, Any]]) -> list[int | None]:
+    """Places of the parents among those ``kept`` of the objects ``listed``."""
+    places = {id(item): place for place, item in enumerate(kept)}
+    parents = [item.get("parent") for item in kept]
+    of_listed = [None if p is None else listed[int(_within("parent", p, 0, len(listed) - 1))] for p in parents]
+    return [places.get(id(item)) for item in of_listed]
 
 
 def _objects(items: Sequence[Mapping[str, Any]]) -> Detections:

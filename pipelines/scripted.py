@@ -26,6 +26,7 @@ class ScriptedFrame:
         time_utc_ns: UTC, nanoseconds since 1970; 0: not known.
         size: (width, height) of the source's picture.
         component_ids: which model found each object; default: 1.
+        parents: place of the object in which each one was found; ``None`` or none at all: it was found in the frame.
         data: JSON on the frame, by name.
         object_data: JSON on each object, by name.
     """
@@ -38,6 +39,7 @@ class ScriptedFrame:
     time_utc_ns: int = 0
     size: tuple[int, int] = (1920, 1080)
     component_ids: Sequence[int] = ()
+    parents: Sequence[int | None] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     object_data: Sequence[Mapping[str, Any]] = ()
 
@@ -45,6 +47,7 @@ class ScriptedFrame:
         for what, rows in (
             ("labels", self.labels),
             ("component_ids", self.component_ids),
+            ("parents", self.parents),
             ("object_data", self.object_data),
         ):
             if len(rows) != len(self.objects) and (rows or what == "labels"):
@@ -98,13 +101,17 @@ def batch_of(frames: Sequence[ScriptedFrame], mux: tuple[int, int] | None = None
             )
         )
     batch = BatchMetadata(BatchMeta(len(frames), metas))
-    for frame, meta in zip(frames, batch.frame_items, strict=True):
+    for index, (frame, meta) in enumerate(zip(frames, batch.frame_items, strict=True)):
         placement = Placement.of(frame.size, mux or frame.size, padding)
         for row in range(len(frame.objects)):
             one = frame.objects[[row]]
             component = frame.component_ids[row] if len(frame.component_ids) else 1
             label = str(frame.labels[row])
             write_detections(batch, meta, one, placement, (), component, api.osd, labels=[label])
+        for place, parent in enumerate(frame.parents):
+            if parent is not None:
+                objects = metas[index].objects
+                objects[place].parent = objects[parent]
         for name, data in frame.data.items():
             attach_json(meta, name, data)
         if frame.object_data:

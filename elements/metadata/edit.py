@@ -56,6 +56,7 @@ class Editor(Protocol):
     def detector_box(self, target: Any) -> tuple[float, float, float, float] | None: ...
     def mark_inferred(self, target: Any) -> None: ...
     def set_parent(self, target: Any, parent: Any) -> None: ...
+    def lineage(self, target: Any) -> tuple[int, int]: ...
     def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int: ...
 
 
@@ -199,6 +200,16 @@ def detector_box(object_meta: Any) -> tuple[float, float, float, float] | None:
     """
     editor = find_editor(object_meta)
     return None if editor is None else editor.detector_box(object_meta)
+
+
+def lineage_of(object_meta: Any) -> tuple[int, int]:
+    """Numbers that stand for an object, and for the one in which it was found (``parent``; 0: none).
+
+    They are for comparing the objects of one frame. A parent that is none of them has been removed; DeepStream also
+    loses it where a batch is copied (behind a tee).
+    """
+    editor = find_editor(object_meta)
+    return (0, 0) if editor is None else editor.lineage(object_meta)
 
 
 def editor_of(handle: Any) -> Editor:

@@ -68,6 +68,11 @@ class PlainEditor:
         """Note in which object of the same frame this one was found."""
         target._meta.parent = parent._meta
 
+    def lineage(self, target: Any) -> tuple[int, int]:
+        """Numbers for the object and for its parent, 0 if it has none."""
+        meta = target._meta
+        return id(meta), 0 if meta.parent is None else id(meta.parent)
+
     def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int:
         """Remove the objects for which ``predicate`` holds; the number of them."""
         doomed = {id(item._meta) for item in target.object_items if predicate(item)}

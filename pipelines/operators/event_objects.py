@@ -10,7 +10,7 @@ import numpy as np
 
 from elements.metadata.classified import labels_of
 from elements.metadata.detections import mask_windows
-from elements.metadata.edit import detector_box, find_jsons, mask_of
+from elements.metadata.edit import detector_box, find_jsons, lineage_of, mask_of
 from elements.metadata.masks import mask_in_window
 from elements.metadata.placement import Placement
 from elements.metadata.rle import encode
@@ -39,6 +39,7 @@ def frame_objects(
     attached = (KEYPOINTS, ANALYTICS, EMBEDDING) if embeddings else (KEYPOINTS, ANALYTICS)
     found = []
     boxes = []
+    lineage = []
     for item in frame.object_items:
         if keep is not None and not keep(item):
             continue
@@ -63,6 +64,7 @@ def frame_objects(
         mask = _mask(item, angle, placement) if masks else None
         if mask:
             entry["mask"] = mask
+        lineage.append(lineage_of(item))
         found.append(entry)
     if not found:
         return []
@@ -74,7 +76,12 @@ def frame_objects(
     in_picture = np.clip(in_source, 0, (placement.source_width, placement.source_height) * 2)
     for entry, row in zip(found, number_rows(np.where(upright, in_picture, in_source), 2), strict=True):
         entry["bbox"] = row
-    return found[::-1]
+    found, lineage = found[::-1], lineage[::-1]
+    places = {own: place for place, (own, _) in enumerate(lineage)}
+    for entry, (_, parent) in zip(found, lineage, strict=True):
+        if parent and parent in places:
+            entry["parent"] = places[parent]
+    return found
 
 
 def _confidence(value: float) -> float | None:

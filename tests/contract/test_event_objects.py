@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from elements.metadata.detections import Detections
-from elements.metadata.edit import attach_json, classify
+from elements.metadata.edit import attach_json, classify, remove_objects
 from elements.metadata.placement import Placement
 from elements.metadata.rle import decode
 from elements.metadata.rotated import corners
@@ -128,6 +128,36 @@ def test_plain_objects_have_no_more_than_before(runtime, writer):
         "track_id": None,
     }
     assert second["bbox"] == pytest.approx((0, 0, 500, 301), abs=0.02)
+
+
+def put_a_plate_into_the_car(runtime: Any) -> None:
+    batch_meta = runtime.handle()
+    for frame in batch_meta.frame_items:
+        for item in frame.object_items:
+            if item.label == "car":
+                plate, placement = found((110, 50, 120, 60)), Placement.padded(SOURCE, MUX)
+                write_detections(batch_meta, frame, plate, placement, ("plate",), 8, runtime.osd, parent=item)
+
+
+def parents(line: dict[str, Any]) -> list[tuple[str, int | None]]:
+    return [(item["label"], item.get("parent")) for item in line["objects"]]
+
+
+def test_an_object_found_in_another_names_its_place(runtime, writer):
+    written(runtime, found((0, 0, 500, 301), BOX))
+    put_a_plate_into_the_car(runtime)
+    assert parents(event(runtime, writer)) == [("car", None), ("bus", None), ("plate", 0)]
+    for frame in runtime.handle().frame_items:
+        remove_objects(frame, lambda item: item.label == "car")
+    assert parents(event(runtime, writer)) == [("bus", None), ("plate", None)]
+
+
+def test_a_copied_batch_names_no_wrong_parent(runtime, writer):
+    written(runtime, found((0, 0, 500, 301), BOX))
+    put_a_plate_into_the_car(runtime)
+    runtime.copy()
+    told = dict(parents(event(runtime, writer)))
+    assert told == {"car": None, "bus": None, "plate": 0 if isinstance(runtime, Portable) else None}
 
 
 def test_masks_come_back_over_the_source_frame(runtime, writer):

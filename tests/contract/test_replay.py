@@ -86,6 +86,18 @@ def test_objects_come_out_as_they_went_in(folder):
     assert done.summary["frames"] == 3
 
 
+def test_parents_stay_those_of_the_objects_that_are_left(folder):
+    objects = [thing(), {**thing(), "bbox": [None] * 4}, thing(track_id=4), thing(track_id=5, parent=2)]
+    assert again(folder, line("door", 0, *objects, thing(1), thing(track_id=6, parent=1))).code == 0
+    (one,) = written(folder)  # without the dog, and what cannot be placed
+    assert [(item["track_id"], item.get("parent")) for item in one["objects"]] == [
+        (3, None),
+        (4, None),
+        (5, 1),
+        (6, None),
+    ]
+
+
 def test_operators_work_on_it_and_their_old_results_do_not_count(folder):
     old = [{"event": "crowded", "people": 99}]
     done = again(folder, line("yard", 0, thing(), thing(), thing(1), events=old), line("yard", 1, thing(), events=old))

@@ -159,6 +159,10 @@ def test_objects_found_in_objects(tmp_path, clips, detector, mux):
         outer = {o["label"]: np.array(o["bbox"]) for o in event["objects"] if o["label"] != "middle"}
         inner = [np.array(o["bbox"]) for o in event["objects"] if o["label"] == "middle"]
         assert len(inner) == 2
+        for item in event["objects"]:
+            assert ("parent" in item) == (item["label"] == "middle")
+            around = event["objects"][item.get("parent", 0)]["bbox"]
+            assert item["label"] != "middle" or (around[0] < item["bbox"][0] and item["bbox"][2] < around[2])
         for class_id, box in truth(event["frame"]).items():
             x1, y1, x2, y2 = box
             middle = [x1 + (x2 - x1) / 4, y1 + (y2 - y1) / 4, x2 - (x2 - x1) / 4, y2 - (y2 - y1) / 4]

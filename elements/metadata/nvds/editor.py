@@ -123,6 +123,14 @@ class NvdsEditor:
         """Set ``parent`` of an object that was added to a frame; adding clears it."""
         layout.ObjectMeta.from_address(struct_of(target)).parent = struct_of(parent)
 
+    def lineage(self, target: Any) -> tuple[int, int]:
+        """Numbers for the object and for its parent, 0 if it has none.
+
+        The pointer is not followed: it may be that of a batch that is gone.
+        """
+        address = struct_of(target)
+        return address, layout.ObjectMeta.from_address(address).parent or 0
+
     # --- frames -------------------------------------------------------------------------------------------------------
 
     def mark_inferred(self, target: Any) -> None:
