@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from elements.inference.config import ModelConfig  # noqa: E402
 from elements.inference.engines import torch as torch_engine  # noqa: E402
+from elements.inference.engines.torch_files import LoadedModule  # noqa: E402
 from elements.inference.errors import FrameError, ModelError  # noqa: E402
 from elements.inference.frame import ArrayFrame  # noqa: E402
 from elements.inference.gpu import path as device_path  # noqa: E402
@@ -313,6 +314,14 @@ def test_the_full_batch_is_compiled_and_no_other(compiler):
     assert_finds(model.infer([frame_of(360, 640)])[0], 360, 640)  # laid into the whole input, as all are
     assert set(model._device._runners) == {(count, (640, 384), device_path.CANDIDATES) for count in (1, 2)}
     assert compiler == [(2, 3, 384, 640)]
+
+
+def test_networks_that_are_gone_do_not_count(compiler):
+    """Torch compiles one function 8 times at most, and then refuses."""
+    engine = torch_engine.ModuleEngine(LoadedModule(torch.nn.ReLU()), torch.device("cpu"), "fp32")
+    for height in range(1, 11):
+        assert engine.compiled()(-torch.ones(1, 3, height, 4))[0].max() == 0
+    assert [shape[2] for shape in compiler] == list(range(1, 11))
 
 
 def test_a_network_that_cannot_be_compiled(compiler):

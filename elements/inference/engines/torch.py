@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,16 @@ class ModuleEngine(DeviceEngine):
 
     def compiled(self) -> Forward:
         """See `DeviceEngine.compiled`. A network that cannot be compiled as one whole fails in its first run."""
-        module = import_torch().compile(self._copy(), fullgraph=True, dynamic=False, backend=COMPILER)
-        return lambda batch: tensors_of(module(batch))
+        module = self._copy()
+
+        def run(batch: TorchTensor) -> Any:
+            return module(batch)
+
+        # Torch keeps what it has compiled with the code object, at most 8 versions, also those of networks that are
+        # gone. So each network has a code object of its own.
+        own = FunctionType(run.__code__.replace(), run.__globals__, closure=run.__closure__)
+        network = import_torch().compile(own, fullgraph=True, dynamic=False, backend=COMPILER)
+        return lambda batch: tensors_of(network(batch))
 
     def _copy(self) -> Any:
         return copy.deepcopy(self.module, {id(weight): weight for weight in self.module.parameters()})
