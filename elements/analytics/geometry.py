@@ -73,6 +73,30 @@ def is_flat(points: Sequence[Point]) -> bool:
     return not any(abs(turn(a, b, c)) > 0 for a, b in zip(points, following, strict=True) for c in points)
 
 
+def crossing_edges(points: Sequence[Point]) -> tuple[tuple[Point, Point], tuple[Point, Point]] | None:
+    """Two edges of a polygon that cross, ``None`` if there are none. Edges that only touch do not.
+
+    >>> crossing_edges([(0, 0), (1, 1), (1, 0), (0, 1)])
+    (((0, 0), (1, 1)), ((1, 0), (0, 1)))
+    """
+    edges = list(zip(points, (*points[1:], points[0]), strict=True))
+    for one, other in itertools.combinations(edges, 2):
+        if turn(*one, other[0]) * turn(*one, other[1]) < 0 and turn(*other, one[0]) * turn(*other, one[1]) < 0:
+            return one, other
+    return None
+
+
+def polygon_problem(points: Sequence[Point]) -> tuple[str, str] | None:
+    """Why a polygon bounds no area, and what to do; ``None`` if it does."""
+    if is_flat(points):
+        return "the points of the polygon lie on one line", "no object can be inside"
+    crossing = crossing_edges(points)
+    if crossing is not None:
+        edges = " and ".join(f"[{a:g}, {b:g}]-[{c:g}, {d:g}]" for (a, b), (c, d) in crossing)
+        return f"the edges {edges} of the polygon cross", "list its corners in their order around the area"
+    return None
+
+
 def passes(path: tuple[Point, Point], line: tuple[Point, Point]) -> bool:
     """Whether a path that leads from one side of a line to the other does so between the line's ends.
 

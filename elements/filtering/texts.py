@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from elements.analytics.geometry import polygon_problem
 from elements.filtering.rules import LARGEST_CLASS, FilterRules, Polygon
 
 T = TypeVar("T")
@@ -67,6 +68,9 @@ def _polygons(text: str) -> tuple[Polygon, ...]:
         points = tuple(_point(part) for part in outline.split())
         if len(points) < 3:
             raise ValueError("a polygon needs three points at least")
+        problem = polygon_problem(points)
+        if problem is not None:
+            raise ValueError(f"{problem[0]}: {problem[1]}")
         polygons.append(points)
     return tuple(polygons)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elements.analytics.geometry import Point, is_flat
+from elements.analytics.geometry import Point, polygon_problem
 from elements.inference.config import parse_list
 from elements.inference.errors import ModelError, unknown_key
 from elements.inference.names import class_ids_of
@@ -122,8 +122,9 @@ def parse_region(value: Any) -> tuple[Point, ...]:
     if not ((numbers >= 0) & (numbers <= 1)).all():
         raise ModelError(f"{what} leaves the picture: x and y run from 0 to 1 of its width and height")
     points = tuple((float(x), float(y)) for x, y in numbers)
-    if is_flat(points):
-        raise ModelError(f"{what} is empty: its points lie on one line")
+    problem = polygon_problem(points)
+    if problem is not None:
+        raise ModelError(f"{what}: {problem[0]}: {problem[1]}")
     return points
 
 

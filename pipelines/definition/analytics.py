@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
-from elements.analytics.geometry import Point, is_flat, turn
+from elements.analytics.geometry import Point, polygon_problem, turn
 from pipelines.definition.fields import Integer, Name, Number, wrong_text
 from pipelines.definition.scalars import resolve
 from pipelines.definition.sections import Section, option
@@ -47,8 +47,9 @@ def _parse_points(least: int, most: float, what: str) -> Callable[[Any], tuple[P
 
 
 def _check_area(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    if is_flat(points):
-        raise wrong_text("the points of the polygon lie on one line", "no object can be inside")
+    problem = polygon_problem(points)
+    if problem is not None:
+        raise wrong_text(*problem)
     return points
 
 

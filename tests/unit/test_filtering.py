@@ -166,6 +166,7 @@ def test_rules_survive_being_texts():
         ("min-size", "40", "no size"),
         ("min-size", "-1x5", "not a number of 0 or more"),
         ("regions", "0,0 1,1", "three points"),
+        ("regions", "0,0 1,1 1,0 0,1", "of the polygon cross"),
         ("regions", "0,0 1 1,1", "'1' is no point"),
         ("exclude", "0,0 nan,1 1,1", "not a number from 0 to 1"),
         ("regions", "0,0 2,0 1,1", "not a number from 0 to 1"),

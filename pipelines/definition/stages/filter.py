@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
-from elements.analytics.geometry import Point, is_flat
+from elements.analytics.geometry import Point, polygon_problem
 from elements.filtering.rules import LARGEST_CLASS
 from pipelines.definition.fields import Duration, Integer, Number, wrong_text
 from pipelines.definition.scalars import resolve
@@ -56,8 +56,9 @@ def _parse_polygon(value: Any) -> Polygon:
     points = tuple(_parse_point(point) for point in value) if isinstance(value, list) else ()
     if len(points) < 3:
         raise wrong_text("a polygon needs three points at least", "write [[0, 0], [0.5, 0], [0.5, 1]]")
-    if is_flat(points):
-        raise wrong_text("the points of the polygon lie on one line", "no object can be inside")
+    problem = polygon_problem(points)
+    if problem is not None:
+        raise wrong_text(*problem)
     return points
 
 
