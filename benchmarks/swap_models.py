@@ -47,8 +47,8 @@ def _script(folder: Path, name: str, size: int) -> str:
 
     from tests.torch_models import FixedFinder, NanLater
 
-    network = (NanLater if name == "nan" else FixedFinder)().eval()
-    traced = torch.jit.trace(network, torch.rand(4, 3, size, size), check_trace=False)
+    network = (NanLater if name == "nan" else FixedFinder)().eval().cuda()  # a trace holds the device it was made on
+    traced = torch.jit.trace(network, torch.rand(4, 3, size, size, device="cuda"), check_trace=False)
     path, metadata = folder / f"{name}.torchscript", {"names": LABELS[name], "imgsz": [size, size]}
     torch.jit.save(traced, str(path), _extra_files={"config.txt": json.dumps(metadata)})
     return str(path)
