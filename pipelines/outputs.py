@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.definition import Definition, EventsOutput, FileOutput, RecordOutput
+from pipelines.definition import Definition, EventsOutput, FileOutput, MessageStage, RecordOutput
 
 
 class OutputError(RuntimeError):
@@ -14,7 +14,9 @@ class OutputError(RuntimeError):
 
 
 def prepare_outputs(definition: Definition) -> None:
-    """Make the folders of all output files, and see whether the files can be written. Files that exist are replaced.
+    """Make the folders of all output files, and see whether the files can be written.
+
+    Those of outputs that exist are replaced; one that messages go to (``broker: file``) gets more lines.
 
     Raises:
         OutputError: names every path that cannot be written, its key in the definition and the reason.
@@ -35,6 +37,9 @@ def _files(definition: Definition) -> Iterator[tuple[str, Path]]:
         elif isinstance(output, FileOutput | RecordOutput) and getattr(output, "format", "") != "kitti":
             paths = dict.fromkeys(output.path_for(str(source.name)) for source in definition.sources)
             yield from ((f"outputs[{index}].{output.KEY}.path", path) for path in paths)
+    for index, stage in enumerate(definition.stages):
+        if isinstance(stage, MessageStage) and stage.broker == "file":
+            yield f"stages[{index}].message.connection", Path(stage.broker_connection().path)
 
 
 def _make_writable(path: Path) -> str | None:

@@ -69,6 +69,17 @@ def test_every_output_that_cannot_be_written_is_named(tmp_path, clip):
     ]
 
 
+def test_a_file_for_messages_that_cannot_be_written_is_named(tmp_path, clip):
+    (tmp_path / "file").touch()
+    stages = [{"message": {"broker": "file", "connection": "file/m.jsonl", "schema": "events"}}]
+    data = {"pipeline": "test", "sources": [str(clip)], "stages": stages}
+    with pytest.raises(OutputError) as raised:
+        prepare_outputs(definition_from_mapping(data, tmp_path))
+    reason = f"'{tmp_path}/file' is a file, not a folder"
+    path = f"{tmp_path}/file/m.jsonl"
+    assert str(raised.value) == f"stages[0].message.connection: cannot write '{path}': {reason}"
+
+
 def test_a_folder_without_permission(tmp_path, clip):
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o500)
