@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -69,7 +70,7 @@ class Webhook(Broker):
                 "POST", self.connection.path or "/", body=body, headers=self._headers, redirect=False
             )
         except HTTPError as error:
-            raise BrokerError(f"no answer: {error}") from None
+            raise BrokerError(f"no answer{_why_not(error, self.timeout)}") from None
         if 200 <= answer.status < 300:
             yield from all_delivered(messages)
         elif answer.status not in REFUSED_FOR_GOOD:
@@ -80,3 +81,14 @@ class Webhook(Broker):
             middle = len(messages) // 2
             yield from self._post(messages[:middle])
             yield from self._post(messages[middle:])
+
+
+def _why_not(error: Exception, timeout: float) -> str:
+    """Why there is no answer. urllib3's own texts name its classes; what they wrap says it."""
+    inner = [part for part in error.args if isinstance(part, Exception)]
+    cause = error.__cause__ or (inner[-1] if inner else error)
+    if isinstance(cause, TimeoutError) or type(error).__name__.endswith("TimeoutError"):
+        return f" within {timeout:g} s"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f": its certificate is refused: {cause.verify_message}"
+    return f": {(isinstance(cause, OSError) and cause.strerror) or cause}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -93,3 +94,38 @@ def test_everything_else_is_tried_again_later(server, status):
 def test_log_in(server, username, header):
     list(webhook(server, username=username, password=SecretStr("hush")).send(MESSAGES[:1]))
     assert server.requests[0][1]["authorization"] == header
+
+
+class Silent:
+    """Takes connections and answers nothing, or hangs up."""
+
+    def __init__(self, hangs_up: bool = False) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.server_port = self._socket.getsockname()[1]
+        if hangs_up:
+            threading.Thread(target=self._hang_up, daemon=True).start()
+
+    def _hang_up(self) -> None:
+        taken, _ = self._socket.accept()
+        taken.recv(1)
+        taken.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def refusal(port_of, scheme: str = "http", timeout: float = 2.0) -> str:
+    adapter = Webhook(parse_connection("webhook", f"{scheme}://127.0.0.1:{port_of.server_port}/"), timeout=timeout)
+    adapter.connect()
+    with pytest.raises(BrokerError) as raised:
+        list(adapter.send(MESSAGES[:1]))
+    return str(raised.value)
+
+
+def test_why_there_is_no_answer_is_said_without_the_librarys_names():
+    silent = Silent()
+    assert refusal(silent, timeout=0.1) == "no answer within 0.1 s"
+    assert refusal(silent, "https", timeout=0.1) == "no answer within 0.1 s"
+    silent.close()
+    assert refusal(silent) == "no answer: Connection refused"
+    assert refusal(Silent(hangs_up=True)) == "no answer: Connection reset by peer"
