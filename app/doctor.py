@@ -13,7 +13,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def examine(environ: Environ) -> Iterator[Finding]:
     checks: list[Callable[[Environ], Iterator[Finding]]] = [_python, _packages, _gstreamer]
     if _can_import_gstreamer():
         checks += [_elements, _encoders, _registry, _runtime, _launch]
-    for check in (*checks, _models, _gpu):
+    for check in (*checks, _models, _gpu, _brokers):
         try:
             yield from check(environ)
         except Exception as error:
@@ -309,6 +309,24 @@ def _models(_environ: Environ) -> Iterator[Finding]:
             yield Finding("bad", f"model {path.stem}", str(error), f"git checkout -- '{path}'")
         else:
             yield Finding("ok", f"model {path.stem}", f"loads ({path.stat().st_size / 2**20:.1f} MiB)")
+
+
+def _brokers(_environ: Environ) -> Iterator[Finding]:
+    """The client libraries that message stages need, each for one kind of broker."""
+    from pipelines.delivery.broker import MissingLibraryError, broker_class
+    from pipelines.delivery.connection import SCHEMES
+
+    packages = packages_distributions()
+    for broker in SCHEMES:
+        try:
+            library = broker_class(broker).LIBRARY
+        except MissingLibraryError:
+            fix = f"cd {ROOT} && .venv/bin/python -m pip install -e '.[{broker}]'"
+            yield Finding("note", f"broker {broker}", "no client library; only message stages need it", fix)
+            continue
+        if library:
+            names = packages.get(library, [library])
+            yield Finding("ok", f"broker {broker}", ", ".join(f"{name} {installed_version(name)}" for name in names))
 
 
 def _gpu(_environ: Environ) -> Iterator[Finding]:

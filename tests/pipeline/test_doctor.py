@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import types
-from importlib.metadata import PackageNotFoundError
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
@@ -32,9 +32,31 @@ def test_a_machine_that_is_set_up():
     assert result.code == 0, result.stdout
     assert not [line for line in result.stdout.splitlines() if line.startswith("bad")]
     for what in ("python", "numpy", "gstreamer", "gstreamer1.0-libav", "h264 encoder", "registry cache", "runtime",
-                 "plugin path", "gst-launch", "onnxruntime on", "gpu"):  # fmt: skip
+                 "plugin path", "gst-launch", "onnxruntime on", "gpu", "broker kafka"):  # fmt: skip
         assert lines_about(what, result.stdout)
     assert result.stderr == ""
+
+
+def test_client_libraries_of_brokers(monkeypatch):
+    find_spec = importlib.util.find_spec
+    hidden = ("paho.mqtt", "paho")
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name in hidden else find_spec(name, *rest)
+    )
+    found = {finding.what: finding for finding in doctor._brokers({})}
+    assert list(found) == [
+        "broker kafka",
+        "broker mqtt",
+        "broker amqp",
+        "broker redis",
+        "broker nats",
+        "broker webhook",
+    ]
+    assert found["broker webhook"].state == f"urllib3 {version('urllib3')}"
+    assert found["broker webhook"].level == "ok"
+    missing = found["broker mqtt"]
+    assert (missing.level, missing.state) == ("note", "no client library; only message stages need it")
+    assert missing.fix.endswith("pip install -e '.[mqtt]'")
 
 
 def test_a_path_that_hides_the_plugins(tmp_path):
