@@ -40,6 +40,7 @@ def finish(
     """
     if keep:
         found = found[np.isin(found.class_ids, list(keep))]
+    found = _with_area(found)
     return to_source(found[_kept(found, decoder, iou)], outputs, decoder, size, placement)
 
 
@@ -84,6 +85,12 @@ def to_source(
         logits = decoder.mask_logits(extras, outputs)
         detections.masks = crop_masks(logits, detections.boxes, size, placement)
     return detections
+
+
+def _with_area(found: Candidates) -> Candidates:
+    """Without boxes whose sides are not above 0: they are no objects, and suppression is not defined for them."""
+    has_area = (found.boxes[:, 2:] > found.boxes[:, :2]).all(axis=1)
+    return found if has_area.all() else found[has_area]
 
 
 def _kept(found: Candidates, decoder: Decoder, iou: float) -> IntArray:

@@ -27,7 +27,8 @@ def nms(boxes: FloatArray, scores: FloatArray, class_ids: IntArray, iou: float) 
     if len(boxes) < 2:
         return np.arange(len(boxes))
     order = np.argsort(-scores, kind="stable")
-    corner_and_size = np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
+    # OpenCV moves each class by the largest coordinate, which keeps classes apart only where none is below 0.
+    corner_and_size = np.concatenate([boxes[:, :2] - boxes.min(), boxes[:, 2:] - boxes[:, :2]], axis=1)
     # Lists convert faster than arrays here. Scores are at least 0, and OpenCV keeps those above the threshold.
     kept = cv2.dnn.NMSBoxesBatched(
         corner_and_size[order].tolist(), scores[order].tolist(), class_ids[order].tolist(), -1.0, iou

@@ -41,6 +41,12 @@ def test_other_class_stays():
     assert nms(boxes, np.array([0.5, 0.9], np.float32), np.array([0, 1]), 0.5).tolist() == [1, 0]
 
 
+def test_classes_stay_apart_left_of_the_picture():
+    """OpenCV moves class 1 by 320 + 1, which would put its box onto that of class 0."""
+    boxes = np.array([[261, 261, 281, 281], [-60, -60, -40, -40], [310, 310, 320, 320]], np.float32)
+    assert nms(boxes, np.array([0.9, 0.8, 0.7], np.float32), np.array([0, 1, 0]), 0.5).tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_nothing_to_compare(count):
     boxes = np.ones((count, 4), np.float32)
