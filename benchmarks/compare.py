@@ -25,7 +25,7 @@ CANVAS = "1280x720"
 def gstorch_command(sources: Sequence[str], model: str, folder: str, draw: bool) -> list[str]:
     """gstorch with an event file and, if drawing, a tiled video."""
     command = [sys.executable, "-m", "app.main", "run", *sources, "--model", model, "--confidence", CONFIDENCE]
-    command += ["--events", f"{folder}/ours.jsonl", "--json", "--quiet"]
+    command += ["--events", f"{folder}/ours.jsonl", "--json", "--quiet", "--set", "stages.infer.rectangular=true"]
     if draw:
         width, height = CANVAS.split("x")
         command += ["--output", f"{folder}/ours.mp4"]

@@ -53,6 +53,9 @@ PROPERTIES = (
     Property("pad-value", int, -1, "Grey of the padding, 0 to 255; -1: by layout", -1, 255),
     Property("coordinates", str, "auto", "Unit of the model's boxes: auto, pixel, normalized"),
     Property("input-size", str, "", "Input of a model of free size: 640 or 640x384 (width x height)"),
+    Property(
+        "rectangular", str, "auto", "Cut the padding to the network's stride: true, false, auto (if the size is free)"
+    ),
     Property("classes", str, "", "Names or numbers of the classes to report, with commas between them; empty: all"),
     Property("params", str, "", 'Parameters of a class of your own, or of postprocess, as JSON: {"threshold": 0.5}'),
     Property("postprocess", str, "", "package.module:function that reads the model's outputs in place of a layout"),

@@ -29,7 +29,8 @@ log = logging.getLogger("gstorch.reload")
 MODEL_KEYS = frozenset(
     {
         "model", "engine", "precision", "weights", "trust", "compile", "device", "batch_size", "labels", "layout",
-        "letterbox", "color", "scale", "pad", "coordinates", "input_size", "classes", "params", "postprocess",
+        "letterbox", "color", "scale", "pad", "coordinates", "input_size", "rectangular", "classes", "params",
+        "postprocess",
     }
 )  # fmt: skip
 """Keys of an infer stage that take effect when its model is loaded."""

@@ -38,6 +38,8 @@ class ModelConfig:
         pad: grey of the padding, 0 to 255.
         coordinates: unit of the boxes that the model gives.
         input_size: (width, height) for a model whose input size is not fixed.
+        rectangular: lay frames into the smallest rectangle of the network's stride instead of the whole input, which is
+            faster; ``None``: as the models' authors do, that is where the input size is free and frames are centred.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         batch_size: most frames per run where the model allows any number; 0: the engine's choice.
         classes: names or numbers of the classes to report; empty: all.
@@ -65,6 +67,7 @@ class ModelConfig:
     pad: int | None = None
     coordinates: Coordinates = "auto"
     input_size: Size | None = None
+    rectangular: bool | None = None
     device: str = "auto"
     batch_size: int = 0
     classes: tuple[str | int, ...] = ()
@@ -84,11 +87,14 @@ class ModelConfig:
             allowed = choices(key)
             if getattr(self, key) not in allowed:
                 raise ModelError(f"{key}: '{getattr(self, key)}' is not one of {', '.join(allowed)}")
-        for key in ("trust", "compile"):
-            if not isinstance(getattr(self, key), bool):
-                raise ModelError(f"{key}: '{getattr(self, key)}' is neither true nor false")
+        for key in ("trust", "compile", "rectangular"):
+            value = getattr(self, key)
+            if not isinstance(value, bool) and (key, value) != ("rectangular", None):
+                raise ModelError(f"{key}: '{value}' is neither true nor false")
         if self.compile and self.postprocess is not None:
             raise ModelError("compile: true does not go with postprocess: leave one of them out")
+        if self.compile and self.rectangular:
+            raise ModelError("compile: true is done for one input size and not with rectangular: leave one of them out")
         if not isinstance(self.params, Mapping) or not all(isinstance(key, str) for key in self.params):
             raise ModelError(f"params: '{self.params}' is no mapping of names to values")
         if self.pad is not None and not 0 <= self.pad <= 255:
@@ -118,6 +124,8 @@ class ModelConfig:
             raise ModelError("no model is given: set model-path (or 'model' in the config file) to a model file")
         if "input_size" in values:
             values["input_size"] = parse_size(values["input_size"])
+        if isinstance(values.get("rectangular"), str):  # as a property of an element
+            values["rectangular"] = {"true": True, "false": False}.get(values["rectangular"], values["rectangular"])
         if "classes" in values:
             values["classes"] = tuple(parse_list(values["classes"]))
         return cls(**values)

@@ -36,7 +36,7 @@ def place(source: Size, network: Size, mode: LetterboxMode) -> Placement:
         scale = max(network[0] / source[0], network[1] / source[1])
         width, height = max(network[0], int(source[0] * scale)), max(network[1], int(source[1] * scale))
         return Placement(*source, -((width - network[0]) // 2), -((height - network[1]) // 2), width, height)
-    width, height = _fitted(source, network)
+    width, height = _fitted(source, network, mode)
     if mode == "top-left":
         return Placement(*source, 0, 0, width, height)
     return Placement(*source, (network[0] - width) // 2, (network[1] - height) // 2, width, height)
@@ -69,12 +69,14 @@ def smallest_input(source: Size, network: Size, stride: int, mode: LetterboxMode
     """
     if mode not in PADDED:
         return network
-    fitted = _fitted(source, network)
+    fitted = _fitted(source, network, mode)
     width, height = (min(full, math.ceil(size / stride) * stride) for size, full in zip(fitted, network, strict=True))
     return width, height
 
 
-def _fitted(source: Size, network: Size) -> Size:
+def _fitted(source: Size, network: Size, mode: LetterboxMode) -> Size:
+    """Size of the picture in whole pixels, rounded as those who train do: ultralytics to the nearest, YOLOX down."""
     scale = min(network[0] / source[0], network[1] / source[1])
-    width, height = (max(1, min(full, round(size * scale))) for size, full in zip(source, network, strict=True))
+    whole = int if mode == "top-left" else round
+    width, height = (max(1, min(full, whole(size * scale))) for size, full in zip(source, network, strict=True))
     return width, height

@@ -14,7 +14,7 @@ from elements.inference.decoders import Decoder, Sample, choose_decoder
 from elements.inference.decoders.rows import are_probabilities
 from elements.inference.engines.base import DeviceEngine, Engine, open_engine
 from elements.inference.errors import ModelError, brief
-from elements.inference.letterbox import PADDED, Size
+from elements.inference.letterbox import PADDED, LetterboxMode, Size
 from elements.inference.names import choose_names, class_ids_of, names_of_metadata, read_labels
 from elements.inference.preprocess import InputSpec, Preprocess, Tensor
 from elements.inference.tasks import Task, keypoint_shape, task_of
@@ -73,8 +73,14 @@ def load_model(config: ModelConfig) -> LoadedModel:
     outputs = tuple(engine.output_names.index(name) for name in decoder.reading.outputs)
     _settle_batch(config, engine, outputs[0], size)
     stride = 0
-    if preprocess.letterbox in PADDED and not config.compile:  # which is done for one size
-        engine, stride = _rectangular(engine, decoder, outputs, found, size)
+    if _wants_rectangles(config, engine.spec, preprocess.letterbox):
+        try:
+            engine, stride = _rectangular(engine, decoder, outputs, found, size)
+        except Exception as error:  # the model stays usable as it is, whatever made the attempt fail
+            if config.rectangular:
+                reason = error if isinstance(error, ModelError) else brief(error)
+                raise ModelError(f"rectangular: true is set, but {reason}: leave it out") from error
+            log.debug("input size stays fixed: %s", error)
     log.debug(
         "%s: task %s, layout %s, input %dx%d, stride %s",
         config.path, decoder.task, decoder.layout, *size, stride or "fixed",
@@ -212,33 +218,47 @@ def _preprocess(config: ModelConfig, decoder: Decoder, dtype: np.dtype) -> Prepr
     )
 
 
+def _wants_rectangles(config: ModelConfig, spec: InputSpec, letterbox: LetterboxMode) -> bool:
+    """Whether frames are to be laid into rectangles that are smaller than the input.
+
+    Padding is seen by the network, so less of it moves boxes and scores. Unless told otherwise frames are laid as
+    those who train the models do: ultralytics cuts the padding where the input's size is free, YOLOX never does. A
+    network that is compiled is so for one size.
+
+    Raises:
+        ModelError: if it is asked for where there is no padding.
+    """
+    wanted = config.rectangular
+    if wanted and letterbox not in PADDED:
+        raise ModelError(f"rectangular: true is set, but with letterbox {letterbox} there is no padding: leave it out")
+    usual = spec.size == (None, None) and letterbox == "center" and not config.compile
+    return usual if wanted is None else wanted
+
+
 def _rectangular(
     engine: Engine, decoder: Decoder, outputs: Sequence[int], expected: Sequence[Tensor], size: Size
 ) -> tuple[Engine, int]:
-    """An engine that takes inputs smaller than ``size``, and the multiple they must have; (engine, 0) if none can be.
+    """An engine that takes inputs smaller than ``size``, and the multiple they must have.
 
     A model with a fixed size is rewritten. It counts only if it gives the same for the full size as before, and the
     right number of rows for a smaller one.
+
+    Raises:
+        ModelError: if none can be had.
     """
     fixed = engine.spec.size != (None, None)
-    if fixed and (None in engine.spec.size or not decoder.has_grid):
-        return engine, 0
     rows = outputs[0]
     stride = decoder.largest_stride(expected[rows].shape, size)
-    if not stride:
-        return engine, 0
-    try:
-        free = engine.with_free_size() if fixed else engine
-        if free is None:
-            return engine, 0
-        if fixed:
-            again = trial(free, size)
-            if not all(np.allclose(again[i], expected[i], rtol=1e-3, atol=1e-3, equal_nan=True) for i in outputs):
-                raise ModelError("the full input gives another result")
-        smaller = (size[0], max(stride, round(size[1] * 9 / 16 / stride) * stride))
-        if not decoder.fits_size(trial(free, smaller)[rows].shape, smaller):
-            raise ModelError("a smaller input gives another number of rows")
-    except Exception as error:  # the model stays usable as it is, whatever made the attempt fail
-        log.debug("input size stays fixed: %s", error)
-        return engine, 0
+    if not stride or (fixed and (None in engine.spec.size or not decoder.has_grid)):
+        raise ModelError(f"layout {decoder.layout} does not tell which other sizes its input may have")
+    free = engine.with_free_size() if fixed else engine
+    if free is None:
+        raise ModelError("the size of its input cannot be freed: export it with a free one")
+    if fixed:
+        again = trial(free, size)
+        if not all(np.allclose(again[i], expected[i], rtol=1e-3, atol=1e-3, equal_nan=True) for i in outputs):
+            raise ModelError("with a free input size the full input gives another result")
+    smaller = (size[0], max(stride, round(size[1] * 9 / 16 / stride) * stride))
+    if not decoder.fits_size(trial(free, smaller)[rows].shape, smaller):
+        raise ModelError("a smaller input gives another number of rows")
     return free, stride

@@ -102,6 +102,7 @@ def infer_properties(stage: InferStage) -> dict[str, PropertyValue]:
         "pad-value": stage.pad,
         "coordinates": _declared(stage.coordinates),
         "input-size": "x".join(str(side) for side in stage.input_size) if stage.input_size else None,
+        "rectangular": None if stage.rectangular is None else str(stage.rectangular).lower(),
         "classes": ",".join(str(item) for item in stage.classes) if stage.classes else None,
     }
     return {key: value for key, value in declared.items() if value is not None}

@@ -114,7 +114,7 @@ def test_line_and_zones_count_six_visits_with_their_dwell_times(videos, yolox, t
 pipeline: visits
 sources: [{{name: room, uri: {clip}}}]
 stages:
-  - infer: {{model: {yolox}, confidence: 0.35, classes: [person]}}
+  - infer: {{model: {yolox}, confidence: 0.35, classes: [person], rectangular: true}}
   - track:
   - analyze:
       anchor: center

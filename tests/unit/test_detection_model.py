@@ -1,6 +1,5 @@
 """Whole models from file to boxes: every layout, input type and batch, on pictures whose boxes are known."""
 
-import logging
 import sys
 
 import numpy as np
@@ -58,12 +57,35 @@ def test_boxes_from_0_to_1(tmp_path, layout, declared):
     assert_finds(model.infer([frame_of(640, 360)])[0], 640, 360)
 
 
-def test_a_16_to_9_frame_needs_no_square_input(tmp_path):
-    model = loaded(save(finder("yolov8", (416, 416)), tmp_path / "m.onnx"))
-    assert [run.size for run in model._plan([frame_of(768, 432), frame_of(500, 500)], model._network)] == [
-        (416, 256),
-        (416, 416),
-    ]
+@pytest.mark.parametrize(
+    ("layout", "size", "rectangular", "expected"),
+    [
+        ("yolov8", (416, 416), None, (416, 416)),
+        ("yolov8", (416, 416), True, (416, 256)),
+        ("yolov8", None, None, (416, 256)),
+        ("yolov8", None, False, (416, 416)),
+        ("yolox", None, None, (416, 416)),
+        ("yolox", (416, 416), True, (416, 256)),
+    ],
+)
+def test_the_input_is_as_large_as_authors_make_it_unless_told_otherwise(tmp_path, layout, size, rectangular, expected):
+    wanted = None if size else (416, 416)
+    path = save(finder(layout, size), tmp_path / "m.onnx")
+    model = loaded(path, input_size=wanted, rectangular=rectangular, layout=layout)
+    frames = [frame_of(768, 432), frame_of(500, 500)]
+    assert [run.size for run in model._plan(frames, model._network)] == [expected, (416, 416)]
+    for found, frame in zip(model.infer(frames), frames, strict=True):
+        assert_finds(found, frame.width, frame.height)
+
+
+@pytest.mark.parametrize(
+    ("letterbox", "reason"),
+    [("stretch", "with letterbox stretch there is no padding"), ("center", "layout end2end does not tell")],
+)
+def test_rectangles_that_cannot_be(tmp_path, letterbox, reason):
+    config = ModelConfig(save(finder("end2end"), tmp_path / "m.onnx"), rectangular=True, letterbox=letterbox)
+    with pytest.raises(ModelError, match=f"rectangular: true is set, but {reason}"):
+        DetectionModel(config).load()
 
 
 @pytest.mark.parametrize("batch", [1, 4, None])
@@ -248,9 +270,8 @@ def test_two_inputs(tmp_path):
         DetectionModel(ModelConfig(save(model, tmp_path / "m.onnx"))).load()
 
 
-def test_a_graph_bound_to_its_size_stays_as_it_is(tmp_path, caplog):
-    """A reshape with constants: the size cannot be freed, and the model works on."""
-    caplog.set_level(logging.DEBUG)
+def test_a_graph_bound_to_its_size(tmp_path):
+    """A reshape with constants: the size cannot be freed."""
     model = finder("yolov8", (64, 64))
     model.graph.node[-1].input[0] = "reshaped"
     shape = onnx.numpy_helper.from_array(np.array([1, 7, 84], np.int64), "fixed_shape")
@@ -259,10 +280,20 @@ def test_a_graph_bound_to_its_size_stays_as_it_is(tmp_path, caplog):
     model.graph.node.insert(
         len(model.graph.node) - 1, onnx.helper.make_node("Reshape", [last, "fixed_shape"], ["reshaped"])
     )
-    loaded_model = loaded(save(model, tmp_path / "m.onnx"))
-    assert loaded_model._network.stride == 0
-    assert "input size stays fixed" in caplog.text
-    assert len(loaded_model.infer([frame_of(640, 360)])[0]) == 3
+    path = save(model, tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match=r"rectangular: true is set, but .+: leave it out"):
+        DetectionModel(ModelConfig(path, labels=["r", "g", "b"], rectangular=True)).load()
+    assert len(loaded(path).infer([frame_of(640, 360)])[0]) == 3
+
+
+def test_a_box_turned_inside_out_takes_nothing_with_it(tmp_path):
+    """Heads that give sizes without bounds may give one below 0, which OpenCV finds to overlap with everything."""
+    output = np.zeros((1, 7, 84), np.float32)
+    output[0, :5, 0] = 10, 10, -20, 30, 0.9
+    output[0, :5, 1] = 50, 50, 20, 20, 0.8
+    model = loaded(save(onnx_models.constant(output), tmp_path / "m.onnx"), layout="yolov8")
+    (found,) = model.infer([frame_of(64, 64)])
+    assert found.boxes.tolist() == [[40, 40, 60, 60]]
 
 
 # --- configuration ----------------------------------------------------------------------------------------------------
@@ -270,9 +301,18 @@ def test_a_graph_bound_to_its_size_stays_as_it_is(tmp_path, caplog):
 
 def test_config_from_plain_values():
     config = ModelConfig.from_mapping(
-        {"model": "m.onnx", "input-size": "640x384", "classes": "person, 2", "batch_size": 4, "pad": None}
+        {
+            "model": "m.onnx",
+            "input-size": "640x384",
+            "classes": "person, 2",
+            "batch_size": 4,
+            "pad": None,
+            "rectangular": "true",
+        }
     )
-    assert config == ModelConfig("m.onnx", input_size=(640, 384), classes=("person", "2"), batch_size=4)
+    assert config == ModelConfig(
+        "m.onnx", input_size=(640, 384), classes=("person", "2"), batch_size=4, rectangular=True
+    )
     assert ModelConfig.from_mapping({"path": "m.onnx", "input_size": 640}).input_size == (640, 640)
 
 
@@ -284,6 +324,7 @@ def test_config_from_plain_values():
         ({"path": "m", "confidence": 1.5}, "confidence: 1.5 is not between 0 and 1"),
         ({"path": "m", "letterbox": "middle"}, "letterbox: 'middle' is not one of auto, center, top-left, stretch"),
         ({"path": "m", "pad": 300}, "pad: 300"),
+        ({"path": "m", "rectangular": "yes"}, "rectangular: 'yes' is neither true nor false"),
         ({"path": "m", "input_size": "big"}, "'big' is not a size"),
         ({"path": "m", "input_size": "16x16"}, "below 32x32"),
     ],

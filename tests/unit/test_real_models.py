@@ -27,7 +27,7 @@ def test_yolox_nano_is_read_without_help(shared_data):
     model.load()
     assert model._network.decoder.layout == "yolox"
     frames = frames_at(shared_data, 3.0, 10.0, 47.0, 60.0)  # nobody, the first person, nobody, the third
-    assert model._plan(frames[:1], model._network)[0].size == (416, 256)
+    assert model._plan(frames[:1], model._network)[0].size == (416, 416)
     empty, first, empty_again, third = model.infer(frames)
     assert len(empty) == len(empty_again) == 0
     for person in (first, third):

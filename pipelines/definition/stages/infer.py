@@ -74,6 +74,11 @@ class InferStage(OneKey):
     input_size: Auto[Size] = option(
         "auto", description="Input of a model with free size: 640 or 640x384 (width x height)."
     )
+    rectangular: Auto[Boolean] = option(
+        "auto",
+        description="Cut the padding of the letterbox to the network's stride, which is faster and moves boxes and "
+        "scores; auto: as the model's authors do, where its input size is free and frames are centred.",
+    )
     classes: tuple[ClassFilter, ...] | None = option(
         None, min_length=1, description="Classes to keep, names or ids; default: all."
     )
