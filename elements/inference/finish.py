@@ -117,7 +117,7 @@ def _rotated(found: Candidates, angles: FloatArray, placement: Placement) -> Det
 
 def _keypoints(extras: FloatArray, values: int, placement: Placement) -> FloatArray:
     """(N, K, 3) x, y, score in source pixels, within the frame; the score is 1 where the model gives none."""
-    points = extras.reshape(len(extras), -1, values)
+    points = extras.reshape(len(extras), extras.shape[1] // values, values)
     offset = np.array([placement.left, placement.top], np.float32)
     result = np.ones((*points.shape[:2], 3), np.float32)
     result[..., :2] = (points[..., :2] - offset) / np.array(placement.scale, np.float32)

@@ -296,6 +296,21 @@ def test_a_box_turned_inside_out_takes_nothing_with_it(tmp_path):
     assert found.boxes.tolist() == [[40, 40, 60, 60]]
 
 
+@pytest.mark.parametrize("box", [(30, 5, 10, 6), (30, 5, np.inf, 6)], ids=["in the padding", "not finite"])
+@pytest.mark.parametrize("coordinates", ["pixel", "normalized"])
+def test_key_points_of_nobody(tmp_path, box, coordinates):
+    """The only object is left out: it lies in the padding, or is no number."""
+    output = np.zeros((1, 11, 84), np.float32)
+    output[0, :5, 0] = *box, 0.9
+    output[0, :4] /= 64 if coordinates == "normalized" else 1
+    metadata = {"task": "pose", "kpt_shape": "[2, 3]", "names": "{0: 'a'}", "stride": "32"}
+    network = onnx_models.constant(output)
+    onnx.helper.set_model_props(network, metadata)
+    model = loaded(save(network, tmp_path / "m.onnx"), labels=None, coordinates=coordinates)
+    (found,) = model.infer([frame_of(64, 32)])
+    assert (len(found), found.keypoints.shape) == (0, (0, 2, 3))
+
+
 # --- configuration ----------------------------------------------------------------------------------------------------
 
 

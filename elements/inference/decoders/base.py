@@ -164,6 +164,7 @@ class Decoder(ABC):
             found.boxes = found.boxes * np.array(size * 2, np.float32)
             if self.task == "pose" and found.extras is not None:
                 unit = np.array((*size, 1)[: self.values_per_point], np.float32)
-                points = found.extras.reshape(len(found.extras), -1, self.values_per_point) * unit
+                rows, columns = found.extras.shape
+                points = found.extras.reshape(rows, columns // len(unit), len(unit)) * unit
                 found.extras = points.reshape(found.extras.shape)
         return found
