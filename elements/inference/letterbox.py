@@ -55,7 +55,8 @@ def place_all(sources: IntArray, network: Size, mode: LetterboxMode) -> Placemen
         lefts_tops[:] = -((shown - sizes) // 2)
     else:
         scale = (sizes / sources).min(axis=1, initial=np.inf)
-        shown[:] = np.clip(np.rint(sources * scale[:, None]), 1, sizes)
+        whole = np.trunc if mode == "top-left" else np.rint  # see `_fitted`
+        shown[:] = np.clip(whole(sources * scale[:, None]), 1, sizes)
         lefts_tops[:] = 0 if mode == "top-left" else (sizes - shown) // 2
     return Placements(table)
 
