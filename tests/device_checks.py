@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
 from elements.inference.decoders import Sample, choose_decoder
 from elements.inference.finish import finish
-from elements.inference.frame import ArrayFrame
+from elements.inference.frame import ArrayFrame, DevicePlanes
 from elements.inference.gpu.detect import Detector, Suppress
-from elements.inference.gpu.letterbox import Pixels, fill_table, letterbox
+from elements.inference.gpu.letterbox import TABLE_COLUMNS, Pixels, fill_table, letterbox
 from elements.inference.letterbox import place, place_all
 from elements.inference.preprocess import InputSpec, Preprocess, Preprocessor
 from elements.inference.tasks import Task
 from elements.metadata.placement import Placements
+from elements.portable.color import BT601, BT709, BT2020, ColorSpace
+from elements.portable.picture import Picture, plane_shapes
 from tests.torch_models import padded
 
 NETWORK = (320, 192)
@@ -68,9 +72,9 @@ def check_letterbox(
     if fused:
         from elements.inference.gpu.letterbox_triton import letterbox_fused
 
-        table = torch.zeros((len(SOURCES), 8), dtype=torch.int64)
-        fill_table([Pixels.of(tensor) for tensor in tensors], placements, table.numpy())
-        letterbox_fused(table.to(device), len(SOURCES), planes, options)
+        table = torch.zeros((len(SOURCES), TABLE_COLUMNS), dtype=torch.int64)
+        packed = fill_table([Pixels.of(tensor) for tensor in tensors], placements, table.numpy(), out.device)
+        letterbox_fused(table.to(device), packed, len(SOURCES), planes, options)
     else:
         letterbox(tensors, placements, planes, options)
     got = out.cpu().numpy().astype(np.float32)
@@ -145,3 +149,62 @@ def check_detect(
             for mask, wanted in zip(got.masks, expected.masks, strict=True):
                 assert mask.shape == wanted.shape
                 assert (mask != wanted).mean() < 0.01
+
+
+PLANAR_SOURCES: list[tuple[str, tuple[int, int], ColorSpace]] = [
+    ("I420", (64, 36), BT601),
+    ("NV12", (43, 25), BT709),
+    ("I420", (191, 107), BT2020),
+    ("NV12", (80, 48), ColorSpace(BT601.kr, BT601.kb, True)),
+    ("I420", (33, 7), BT709),
+]
+PLANAR_NETWORK = (40, 24)  # Triton's interpreter takes a millisecond for a row
+
+
+class PlanarFrame:
+    """A 4:2:0 picture on a torch device, and the same for the host; rows are padded."""
+
+    def __init__(self, format: str, size: tuple[int, int], color: ColorSpace, device: str) -> None:
+        self.width, self.height = size
+        rng = np.random.default_rng(self.width)
+        planes = [rng.integers(0, 256, shape, np.uint8) for shape in plane_shapes(format, *size)]
+        self.picture = Picture(format, tuple(planes), color)
+        memory = [torch.from_numpy(np.pad(p.reshape(len(p), -1), ((0, 0), (0, 13)))).to(device) for p in planes]
+        luma, blue = memory[0].data_ptr(), memory[1].data_ptr()
+        red, step = (memory[2].data_ptr(), 1) if format == "I420" else (blue + 1, 2)
+        pitches = memory[0].stride(0), memory[1].stride(0)
+        self.device_planes = DevicePlanes(luma, blue, red, *pitches, step, *size, color.to_rgb_fixed, 0, memory)
+
+    def resized(self, width: int, height: int, out: Any = None, region: Any = None) -> Any:
+        return self.picture.rgb(region or self.picture.whole, width, height, out)
+
+
+def check_planar_letterbox(device: str, options: Preprocess, dtype: torch.dtype, fused: bool) -> None:
+    """4:2:0 pictures come out as the host's letterbox makes them, bit for bit where that scales whole pictures."""
+    number = np.dtype(str(dtype).removeprefix("torch."))
+    spec = InputSpec("image", number, True, None, PLANAR_NETWORK)
+    frames: list[Any] = [PlanarFrame(*source, device) for source in PLANAR_SOURCES]
+    host = Preprocessor(spec, options)
+    expected = host.tensor(len(frames), PLANAR_NETWORK)
+    for frame, slot in zip(frames, expected, strict=True):
+        host.fill(frame, slot, PLANAR_NETWORK)
+    out = torch.full(spec.shape(len(frames) + 1, PLANAR_NETWORK), 7, dtype=dtype, device=device)
+    sizes = np.array([(frame.width, frame.height) for frame in frames])
+    places = place_all(sizes, PLANAR_NETWORK, options.letterbox)
+    pictures = [frame.device_planes for frame in frames]
+    if fused:
+        from elements.inference.gpu.letterbox_triton import letterbox_fused
+
+        table = torch.zeros((len(frames), TABLE_COLUMNS), dtype=torch.int64)
+        assert fill_table(pictures, places, table.numpy(), out.device) == 0
+        letterbox_fused(table.to(device), 0, len(frames), out.permute(0, 3, 1, 2), options)
+    else:
+        letterbox(pictures, places, out.permute(0, 3, 1, 2), options)
+    got = out.cpu().numpy()
+    assert (got[-1] == 7).all()
+    if options.letterbox == "crop":  # the host scales only what stays, at places between its pixels
+        np.testing.assert_allclose(got[:-1].astype(float), expected.astype(float), atol=2.01 * max(options.affine()[0]))
+    elif options.scale == "imagenet":  # the kernel rounds once, the host twice
+        np.testing.assert_allclose(got[:-1].astype(float), expected.astype(float), atol=2e-3)
+    else:
+        np.testing.assert_array_equal(got[:-1], expected)

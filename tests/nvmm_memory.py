@@ -14,9 +14,10 @@ from gi.repository import Gst, GstAllocators  # noqa: E402
 
 Gst.init(None)
 
-RGB, RGBA, NV12, NV12_709 = 27, 19, 6, 33
+RGB, RGBA, I420, NV12, NV12_709 = 27, 19, 2, 6, 33
 CUDA_DEVICE, SYSTEM, CUDA_ARRAY = 2, 6, 7
-PLANE_ROWS = {RGB: [3], RGBA: [4], NV12: [1, 1], NV12_709: [1, 1]}  # bytes per column of each plane
+# bytes per column of the picture of each plane, rounded up for the chroma of an odd column
+PLANE_ROWS = {RGB: [3], RGBA: [4], I420: [1, 0.5, 0.5], NV12: [1, 1], NV12_709: [1, 1]}
 
 
 class NvmmFrame:
@@ -34,10 +35,11 @@ class NvmmFrame:
         layout: int = 0,
         filled: int = 1,
     ) -> None:
-        widths = [-(-width // (i + 1)) * (i + 1) * bytes_ for i, bytes_ in enumerate(PLANE_ROWS[color_format])]
+        rows_of = PLANE_ROWS[color_format]
+        widths = [int((width + width % 2 if i else width) * bytes_) for i, bytes_ in enumerate(rows_of)]
         pitches = [-(-w // 512) * 512 for w in widths]
         even = height + height % 2
-        heights = [even // (i + 1) for i in range(len(widths))]
+        heights = [even // 2 if i else even for i in range(len(widths))]
         sizes = [pitch * rows for pitch, rows in zip(pitches, heights, strict=True)]
         offsets = [sum(sizes[:i]) for i in range(len(sizes))]
         self.block = np.full(sum(sizes), 0xEE, np.uint8)  # what lies in the padding must never be seen

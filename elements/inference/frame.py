@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import cv2
 import numpy as np
@@ -11,6 +11,32 @@ from numpy.typing import NDArray
 
 Image = NDArray[np.uint8]
 Region = tuple[float, float, float, float]
+
+
+class DevicePlanes(NamedTuple):
+    """A 4:2:0 picture of 8 bit in GPU memory, planar (I420) or with Cb and Cr side by side (NV12); nothing is copied.
+
+    Attributes:
+        luma, blue, red: addresses of Y, Cb and Cr.
+        luma_pitch, chroma_pitch: bytes from row to row.
+        chroma_step: bytes from one Cb to the next: 1 or 2.
+        width, height: of the picture, pixels; chroma has half as many samples, rounded up.
+        matrix: to RGB, as `elements.portable.color.ColorSpace.to_rgb_fixed`.
+        device: number of the GPU.
+        owner: keeps the memory.
+    """
+
+    luma: int
+    blue: int
+    red: int
+    luma_pitch: int
+    chroma_pitch: int
+    chroma_step: int
+    width: int
+    height: int
+    matrix: tuple[int, ...]
+    device: int = 0
+    owner: Any = None
 
 
 class Frame(Protocol):
@@ -30,7 +56,9 @@ class Frame(Protocol):
     GPU, whose rows may be padded and whose size may differ from ``width`` x ``height`` if it was scaled on the way.
     ``device_picture``, where there is one, is the same without torch: ``pointer``, ``shape``, ``strides`` in bytes,
     ``dtype``, ``device`` (number of the GPU); its pixels are complete.
-    Both are valid until the model's ``infer`` returns. Engines that run elsewhere call `resized`.
+    ``device_planes``, where it is not ``None``, is the picture as it was decoded, `DevicePlanes`: the others are made
+    of it when they are asked for.
+    All are valid until the model's ``infer`` returns. Engines that run elsewhere call `resized`.
 
     ``resized_parts(regions, out)``, where there is one, does what `resized` does for (N, 4) regions at once, whose
     pictures, all of one size, go to ``out``, (N, height, width, 3), contiguous.

@@ -21,8 +21,18 @@ class ColorSpace:
 
     @property
     def to_rgb(self) -> Matrix:
-        """(3, 4): ``rgb = matrix @ (y, cb, cr, 1)``, all 0..255."""
+        """(3, 4): ``rgb = matrix @ (y, cb, cr, 1)``, all 0..255: `to_rgb_fixed` as floats."""
         return _to_rgb(self)
+
+    @property
+    def to_rgb_fixed(self) -> tuple[int, ...]:
+        """The 12 values of `to_rgb` in units of 1/1024, row by row: ``(row @ (y, cb, cr, 1) + 512) >> 10`` is a colour.
+
+        All but the last of a row are even and that one is odd, so that no sum lies half way between two grey levels.
+        Whatever way of rounding, vector width and number of fraction bits (from 10) cv2.transform uses, in fixed or
+        floating point, it gives these colours, and so does every other implementation.
+        """
+        return _to_rgb_fixed(self)
 
     @property
     def from_rgb(self) -> Matrix:
@@ -52,7 +62,13 @@ def _from_rgb(space: ColorSpace) -> Matrix:
 
 
 @functools.cache
+def _to_rgb_fixed(space: ColorSpace) -> tuple[int, ...]:
+    inverse = np.linalg.inv(_from_rgb(space)[:, :3].astype(np.float64))
+    weights = 2 * np.rint(inverse * 512).astype(int)
+    offsets = 1 - weights @ space.black  # greys stay grey
+    return tuple(np.column_stack([weights, offsets]).ravel().tolist())
+
+
+@functools.cache
 def _to_rgb(space: ColorSpace) -> Matrix:
-    forward = _from_rgb(space).astype(np.float64)
-    inverse = np.linalg.inv(forward[:, :3])
-    return np.column_stack([inverse, -inverse @ forward[:, 3]]).astype(np.float32)
+    return np.array(_to_rgb_fixed(space), np.float32).reshape(3, 4) / np.float32(1024)

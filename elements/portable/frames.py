@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elements.base import Gst
-from elements.inference.frame import Image, Region
+from elements.inference.frame import DevicePlanes, Image, Region
 from elements.metadata.placement import Placement
 from elements.portable.carrier import writable_batch
 from elements.portable.device_array import DeviceArray
@@ -69,15 +69,24 @@ class BatchFrame:
         return self._meta.ntp_timestamp
 
     @property
+    def device_planes(self) -> DevicePlanes | None:
+        """The source's 4:2:0 picture in GPU memory, not copied; ``None`` if it is not there."""
+        return self._surface.source_planes
+
+    @property
     def device_picture(self) -> DeviceArray | None:
-        """The source's picture in GPU memory, (height, width, 3) uint8 RGB, not copied; ``None`` if it is not there."""
+        """The source's picture in GPU memory, (height, width, 3) uint8 RGB; ``None`` if it is not there.
+
+        RGB is not copied, of 4:2:0 it is made when it is first asked for.
+        """
         return self._surface.source_tensor
 
     @property
     def tensor(self) -> Any:
         """`device_picture` as a torch tensor; ``None`` in host memory, or where torch is not in use."""
         if self._tensor is None:  # kept for the many crops of a frame
-            torch, picture = sys.modules.get("torch"), self.device_picture
+            torch = sys.modules.get("torch")
+            picture = None if torch is None else self.device_picture
             self._tensor = None if torch is None or picture is None else torch.from_dlpack(picture)
         return self._tensor
 

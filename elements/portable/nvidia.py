@@ -82,7 +82,9 @@ def decodes_on_gpu() -> bool:
 def frames_in_gpu_memory(values: Mapping[str, Any]) -> list[Gst.Element]:
     """The elements between a decoder and a source's NVMM pad, in order, neither added nor linked.
 
-    They give upright RGB frames. Frames of software decoders (formats that the GPU does not decode) are uploaded.
+    They give upright I420 frames: the decoder's own samples, with Cb and Cr moved apart, in memory of the converter's,
+    so that decoders do not run out of frames while a batch is at work. RGB of the converter's making would not be the
+    CPU's. Frames of software decoders (formats that the GPU does not decode) are uploaded.
     ``values`` are nvurisrcbin's properties.
     """
     accepted = f"video/x-raw({NVMM}); video/x-raw, format={_SYSTEM_FORMATS}"
@@ -95,7 +97,7 @@ def frames_in_gpu_memory(values: Mapping[str, Any]) -> list[Gst.Element]:
         make("videoconvert", qos=False),
         make("capsfilter", caps=accepted),
         converter,
-        make("capsfilter", caps=f"video/x-raw({NVMM}), format=RGB"),
+        make("capsfilter", caps=f"video/x-raw({NVMM}), format=I420"),
         make("identity", single_segment=True),
     ]
 

@@ -12,10 +12,12 @@ import threading
 import numpy as np
 
 from elements.base import ElementError, Gst
+from elements.inference.frame import DevicePlanes
 from elements.portable import cuda
 from elements.portable.color import BT601, BT709, BT2020, ColorSpace
 from elements.portable.device_array import DeviceArray
-from elements.portable.picture import Image, Picture, Rect, plane_shapes
+from elements.portable.device_color import rgb_of
+from elements.portable.picture import PLANAR, Image, Picture, Rect, plane_shapes
 from elements.portable.video_buffer import VideoLayout, address_of
 
 SURFACE_SIZE = 72
@@ -110,8 +112,6 @@ class NvmmPicture:
 
     Attributes:
         format, width, height, color: as decoded.
-        tensor: the pixels as an (H, W, 3) uint8 array on the GPU, not copied; ``None`` where the format is not RGB.
-            Its rows lie a pitch apart.
     """
 
     source = None  # no system memory that an output could share
@@ -136,17 +136,39 @@ class NvmmPicture:
         self._memory = [(base + planes.offset[i], int(planes.pitch[i])) for i in range(planes.count)]
         self._lock = threading.Lock()
         self._downloaded: Picture | None = None
+        self._made: DeviceArray | None = None
 
     @property
     def whole(self) -> Rect:
         return (0, 0, self.width, self.height)
 
     @property
-    def tensor(self) -> DeviceArray | None:
-        if self.format != "RGB" or self._on_host:
+    def device_planes(self) -> DevicePlanes | None:
+        """A 4:2:0 picture as it lies in GPU memory, not copied; ``None`` for other formats and for host memory."""
+        if self.format not in PLANAR or self._on_host:
             return None
-        address, pitch = self._memory[0]
-        return DeviceArray(address, (self.height, self.width, 3), (pitch, 3, 1), self._device, self._buffer)
+        (luma, pitch), (blue, chroma_pitch), *rest = self._memory
+        red, step = (rest[0][0], 1) if rest else (blue + 1, 2)
+        size, matrix = (self.width, self.height), self.color.to_rgb_fixed
+        return DevicePlanes(luma, blue, red, pitch, chroma_pitch, step, *size, matrix, self._device, self._buffer)
+
+    @property
+    def tensor(self) -> DeviceArray | None:
+        """The pixels as an (H, W, 3) uint8 RGB array on the GPU.
+
+        RGB is not copied, and its rows lie a pitch apart. Of 4:2:0 it is made when it is first asked for. ``None`` for
+        other formats and for host memory.
+
+        Raises:
+            ElementError: if RGB has to be made and torch is not installed or sees no GPU.
+        """
+        if self.format == "RGB" and not self._on_host:
+            address, pitch = self._memory[0]
+            return DeviceArray(address, (self.height, self.width, 3), (pitch, 3, 1), self._device, self._buffer)
+        with self._lock:
+            if self._made is None and (planes := self.device_planes) is not None:
+                self._made = rgb_of(planes)
+            return self._made
 
     @property
     def planes(self) -> tuple[Image, ...]:

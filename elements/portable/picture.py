@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -82,6 +83,11 @@ class Picture:
 
     @property
     def tensor(self) -> None:
+        """No pixels on a GPU."""
+        return None
+
+    @property
+    def device_planes(self) -> None:
         """No pixels on a GPU."""
         return None
 
@@ -169,18 +175,41 @@ def sample(plane: Image, region: Rect, width: int, height: int, out: Image | Non
 
     Returns a view of ``plane`` where nothing has to be scaled (``out`` is left alone then), else ``out`` or an array.
     """
-    x1, y1, x2, y2 = (round(edge) for edge in region)
-    whole = max(abs(a - b) for a, b in zip(region, (x1, y1, x2, y2), strict=True)) < 1e-3
-    if whole and x1 >= 0 and y1 >= 0 and y2 <= plane.shape[0] and x2 <= plane.shape[1]:
-        part = plane[y1:y2, x1:x2]
-        if part.shape[:2] == (height, width):
+    x1, y1 = round(region[0]), round(region[1])
+    x2, y2 = round(2 * region[2]) / 2, round(2 * region[3]) / 2
+    simple = max(abs(a - b) for a, b in zip(region, (x1, y1, x2, y2), strict=True)) < 1e-3
+    if simple and x1 >= 0 and y1 >= 0 and y2 <= plane.shape[0] and x2 <= plane.shape[1]:
+        part = plane[y1 : math.ceil(y2), x1 : math.ceil(x2)]
+        if (x2 - x1, y2 - y1) == (width, height):
             return part
-        return _same(cv2.resize(part, (width, height), dst=out, interpolation=cv2.INTER_LINEAR), out)
+        return _same(_resized(part, (x2 - x1, y2 - y1), width, height, out), out)
     sx, sy = (region[2] - region[0]) / width, (region[3] - region[1]) / height
     matrix = np.array([[sx, 0, region[0] + sx / 2 - 0.5], [0, sy, region[1] + sy / 2 - 0.5]])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     warped = cv2.warpAffine(plane, matrix, (width, height), dst=out, flags=flags, borderMode=cv2.BORDER_REPLICATE)
     return _same(warped, out)
+
+
+def _resized(part: Image, extent: tuple[float, float], width: int, height: int, out: Image | None) -> Image:
+    """cv2.resize of a part of a plane; ``extent`` (width, height) may lack half of the last sample.
+
+    A chroma plane of a picture of odd size does. The arithmetic is the same for every size and layout; for frames on a
+    GPU `elements.inference.gpu.resampling` repeats it.
+    """
+    linear, size = cv2.INTER_LINEAR, (width, height)
+    if part.ndim == 3 and part.shape[2] == 2 and extent == (2 * width, 2 * height):
+        # of two channels side by side OpenCV rounds the mean of four pixels to even, of one channel up
+        halves = [cv2.resize(channel, size, interpolation=linear) for channel in cv2.split(part)]
+        scaled: Image = cv2.merge(halves, dst=out)
+    elif extent == (part.shape[1], part.shape[0]):
+        scaled = cv2.resize(part, size, dst=out, interpolation=linear)
+    else:  # the size follows from the scale, rounded, and may be one more
+        scaled = cv2.resize(part, None, fx=width / extent[0], fy=height / extent[1], interpolation=linear)
+        scaled = scaled[:height, :width]
+        if out is not None:
+            np.copyto(out, scaled)
+            return out
+    return scaled
 
 
 def sample_parts(plane: Image, regions: NDArray[np.float64], out: Image) -> None:

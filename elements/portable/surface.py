@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elements.base import Gst
+from elements.inference.frame import DevicePlanes
 from elements.metadata.placement import Placement
 from elements.portable.color import ColorSpace
 from elements.portable.device_array import DeviceArray
@@ -125,25 +126,38 @@ class Surface:
     # --- pixels on the GPU --------------------------------------------------------------------------------------------
 
     @property
-    def source_tensor(self) -> DeviceArray | None:
-        """The source's whole picture in GPU memory, at its own size whatever this surface declares, not copied.
+    def source_planes(self) -> DevicePlanes | None:
+        """The source's whole 4:2:0 picture in GPU memory, at its own size whatever this surface declares, not copied.
 
-        (H, W, 3) uint8 RGB; ``None`` for a picture that lies in host memory, is no RGB, was cut or was painted on.
+        ``None`` for a picture that lies in host memory, is packed, was cut or was painted on.
         """
+        picture = self._whole_source()
+        return None if picture is None else picture.device_planes
+
+    @property
+    def source_tensor(self) -> DeviceArray | None:
+        """The source's whole picture in GPU memory as (H, W, 3) uint8 RGB, at its own size; see `NvmmPicture.tensor`.
+
+        ``None`` for a picture that lies in host memory, is neither RGB nor 4:2:0, was cut or was painted on.
+
+        Raises:
+            ElementError: as of `NvmmPicture.tensor`.
+        """
+        picture = self._whole_source()
+        return None if picture is None else picture.tensor
+
+    def _whole_source(self) -> Picture | NvmmPicture | None:
         with self._lock:
             view = self._view
         place, picture = self.placement, view.picture
         complete = (picture.width, picture.height) == (place.source_width, place.source_height)
-        return (
-            picture.tensor
-            if complete and _near(view.window, picture.whole) and _near(view.target, _box(place))
-            else None
-        )
+        shown = _near(view.window, picture.whole) and _near(view.target, _box(place))
+        return picture if complete and shown else None
 
     def device_rgb(self) -> DeviceArray | None:
-        """As `rgb`, but in GPU memory, for a picture that lies there in RGB; ``None`` for others.
+        """As `rgb`, but in GPU memory, for a picture that lies there; ``None`` for others.
 
-        Not copied where the declared size is the picture's own; else torch scales it.
+        As `NvmmPicture.tensor` where the declared size is the picture's own; else torch scales it.
 
         Raises:
             ElementError: if torch is needed and not installed.

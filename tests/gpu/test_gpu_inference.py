@@ -14,7 +14,7 @@ from elements.inference.gpu import path as device_path  # noqa: E402
 from elements.inference.gpu.nms import suppress  # noqa: E402
 from elements.inference.gpu.runners import GraphRunner  # noqa: E402
 from elements.inference.model import DetectionModel, open_model  # noqa: E402
-from tests.device_checks import LETTERBOXES, TASKS, check_detect, check_letterbox  # noqa: E402
+from tests.device_checks import LETTERBOXES, TASKS, check_detect, check_letterbox, check_planar_letterbox  # noqa: E402
 from tests.pictures import NAMES, SIZES, assert_finds, assert_finds_ellipses, ellipses, frame_of, picture  # noqa: E402
 from tests.torch_models import LAYOUTS, Finder, FixedFinder, TensorFrame  # noqa: E402
 
@@ -55,6 +55,13 @@ def suppression(fused):
 def test_letterbox_is_that_of_the_host(options, dtype, fused):
     check_letterbox("cuda", options, dtype, fused)
     check_letterbox("cuda", options, dtype, fused, channels_last=True)
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["torch", "triton"])
+@pytest.mark.parametrize("options", LETTERBOXES, ids=lambda o: f"{o.letterbox}-{o.color}-{o.scale}")
+def test_letterbox_of_planes_is_that_of_the_host(options, fused):
+    check_planar_letterbox("cuda", options, torch.float32, fused)
+    check_planar_letterbox("cuda", options, torch.float16, fused)
 
 
 @pytest.mark.parametrize("fused", [False, True], ids=["torch", "triton"])

@@ -14,14 +14,17 @@ import pytest
 from gi.repository import Gst
 
 from elements.base import ElementError
+from elements.inference.frame import DevicePlanes
 from elements.metadata.placement import Placement
 from elements.portable import cuda, device_array, nvmm
+from elements.portable.color import BT601, BT709
+from elements.portable.device_array import DeviceArray
 from elements.portable.frames import frames_of
 from elements.portable.pyservicemaker import Buffer
 from elements.portable.surface import Surface
 from elements.portable.video_buffer import VideoLayout, picture_of
 from tests.media import finish, watch
-from tests.nvmm_memory import CUDA_ARRAY, CUDA_DEVICE, NV12, NV12_709, RGBA, NvmmFrame
+from tests.nvmm_memory import CUDA_ARRAY, CUDA_DEVICE, I420, NV12, NV12_709, RGBA, NvmmFrame
 
 ADDRESS, PITCH = 0x7F00_0000_0000, 1024
 
@@ -154,10 +157,55 @@ def test_a_tensor_is_the_surface_itself() -> None:
     assert (interface["typestr"], interface["shape"], interface["strides"]) == ("|u1", (240, 322, 3), (1024, 3, 1))
 
 
-@pytest.mark.parametrize("color_format", [RGBA, NV12])
-def test_other_formats_have_no_tensor(color_format: int) -> None:
-    frame = NvmmFrame(64, 48, color_format, CUDA_DEVICE)
-    assert surface_of(frame, 64, 48, "RGBA" if color_format == RGBA else "NV12").source_tensor is None
+def test_rgba_has_no_tensor() -> None:
+    surface = surface_of(NvmmFrame(64, 48, RGBA, CUDA_DEVICE), 64, 48, "RGBA")
+    assert (surface.source_tensor, surface.source_planes) == (None, None)
+
+
+def test_planes_are_the_surface_itself() -> None:
+    frame = NvmmFrame(321, 241, I420, CUDA_DEVICE)
+    planes = surface_of(frame, 321, 241, "I420").source_planes
+    assert planes is not None
+    chroma = 512 * 242, 512 * 242 + 512 * 121
+    assert planes[:3] == (frame.address, frame.address + chroma[0], frame.address + chroma[1])
+    assert planes[3:8] == (512, 512, 1, 321, 241)
+    assert planes.matrix == BT601.to_rgb_fixed
+
+
+def test_planes_side_by_side() -> None:
+    frame = NvmmFrame(322, 240, NV12_709, CUDA_DEVICE)
+    planes = surface_of(frame, 322, 240, "NV12").source_planes
+    assert planes is not None
+    assert planes[:3] == (frame.address, frame.address + 512 * 240, frame.address + 512 * 240 + 1)
+    assert planes[3:8] == (512, 512, 2, 322, 240)
+    assert planes.matrix == BT709.to_rgb_fixed
+
+
+def test_planes_in_host_memory_are_none() -> None:
+    assert surface_of(NvmmFrame(64, 48, NV12), 64, 48, "NV12").source_planes is None
+
+
+def test_rgb_of_planes_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def rgb_of(planes: DevicePlanes) -> DeviceArray:
+        made.append(planes.luma)
+        return DeviceArray(ADDRESS, (48, 64, 3), (192, 3, 1))
+
+    monkeypatch.setattr(nvmm, "rgb_of", rgb_of)
+    frame = NvmmFrame(64, 48, NV12, CUDA_DEVICE)
+    surface = surface_of(frame, 64, 48, "NV12")
+    assert surface.source_planes is not None
+    assert made == []
+    assert surface.source_tensor is surface.share().device_rgb()
+    assert made == [frame.address]
+
+
+def test_rgb_of_planes_needs_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    surface = surface_of(NvmmFrame(64, 48, NV12, CUDA_DEVICE), 64, 48, "NV12")
+    with pytest.raises(ElementError, match="needs torch"):
+        _ = surface.source_tensor
 
 
 def test_a_source_keeps_its_own_size_on_the_gpu_whatever_the_mux_declares() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from elements.portable.color import BT601, BT709
-from elements.portable.picture import CHANNELS, Picture, sample
+from elements.portable.picture import CHANNELS, Picture, plane_shapes, sample
 
 
 def blank(format: str, width: int, height: int, color=BT709) -> Picture:
@@ -57,6 +57,26 @@ def test_sample_has_pixel_centre_geometry() -> None:
         sample(ramp, (20.002, 0, 120.002, 16), 50, 8)[0, 1:-1].astype(int),
         atol=1,
     )
+
+
+@pytest.mark.parametrize("size", [(5, 3), (10, 6), (8, 8), (33, 20)])
+def test_both_layouts_give_the_same(size: tuple[int, int]) -> None:
+    planes = [
+        np.random.default_rng(i).integers(0, 256, shape, np.uint8)
+        for i, shape in enumerate(plane_shapes("I420", *size))
+    ]
+    planar = Picture("I420", tuple(planes))
+    paired = Picture("NV12", (planes[0], np.stack(planes[1:], -1)))
+    for target in ((5, 3), (4, 4), (17, 10), (40, 40)):
+        assert np.array_equal(planar.rgb(planar.whole, *target), paired.rgb(paired.whole, *target))
+
+
+def test_the_last_chroma_sample_of_an_odd_picture_stands_for_one_column() -> None:
+    luma, cb, cr = (np.full(shape, 128, np.uint8) for shape in plane_shapes("I420", 3, 1))
+    cr[0, 1] = 192
+    red = Picture("I420", (luma, cb, cr)).rgb((0, 0, 3, 1), 3, 1)[0, :, 0]
+    # chroma samples lie at 1 and 3, the pixels' centres at 0.5, 1.5 and 2.5: Cr is 128, 144 and 176
+    assert red.tolist() == [130, 159, 216]
 
 
 def test_out_may_be_a_view_and_must_fit() -> None:

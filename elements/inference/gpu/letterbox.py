@@ -1,7 +1,8 @@
-"""Batch letterbox on a torch device: uint8 RGB pictures of any size to the rows of one normalised input tensor.
+"""Batch letterbox on a torch device: uint8 pictures of any size to the rows of one normalised input tensor.
 
-The geometry is that of `elements.inference.letterbox`; bilinear with pixel centres at one half and edges repeated, as
-cv2.resize and `torch.nn.functional.interpolate(align_corners=False)` do it, without antialiasing.
+The geometry is that of `elements.inference.letterbox`; bilinear with pixel centres at one half and edges repeated,
+without antialiasing. 4:2:0 pictures are resampled and converted as on the CPU, bit for bit
+(`elements.inference.gpu.resampling`); RGB is resampled in float.
 """
 
 from __future__ import annotations
@@ -15,11 +16,16 @@ import numpy as np
 import torch
 import torch.nn.functional as functional
 
+from elements.inference.frame import DevicePlanes
+from elements.inference.gpu.resampling import GEOMETRIES, tensors_of, to_rgb, uploaded, uploaded_matrix
+from elements.inference.letterbox import Size
 from elements.inference.preprocess import Preprocess
 from elements.metadata.detections import IntArray
 from elements.metadata.placement import Placement, Placements
 
-TABLE_COLUMNS = 8  # address, bytes per row, width, height of the source; left, top, width, height in the input
+# RGB: address, bytes per row, width, height; left, top, width, height in the input; the last: its row of the input.
+# 4:2:0: the first six of `DevicePlanes`; left, top, width, height; addresses of four taps and the matrix; the last.
+TABLE_COLUMNS = 16
 
 
 def has_triton() -> bool:
@@ -43,6 +49,11 @@ def check_picture(picture: Any, device: torch.device) -> None:
             f"its picture is {shape} {kind} with strides {strides}: (height, width, 3) uint8 RGB "
             "with the three colours side by side is needed"
         )
+    check_device(where, device)
+
+
+def check_device(where: torch.device, device: torch.device) -> None:
+    """Raise `ValueError`, with what to do, unless a picture is on the model's device."""
     if where != device:
         raise ValueError(f"its picture is on {where}, the model on {device}: set both to one GPU")
 
@@ -83,25 +94,58 @@ class Pixels(NamedTuple):
         return rows
 
 
-def fill_table(pixels: Sequence[Pixels] | IntArray, placements: Placements, table: IntArray) -> None:
-    """Write what the fused kernel reads into ``table``, (at least N, `TABLE_COLUMNS`) int64.
+def fill_table(
+    pixels: Sequence[Pixels | DevicePlanes] | IntArray, placements: Placements, table: IntArray, device: torch.device
+) -> int:
+    """Write what the fused kernels read into ``table``, (at least N, `TABLE_COLUMNS`) int64; RGB pictures come first.
 
     Args:
-        pixels: where each picture lies; also as (N, 4) rows.
+        pixels: where each picture lies; RGB pictures also as (N, 4) rows.
         placements: where each lies in the input.
         table: is written.
+        device: what depends on sizes and colours only is put there once.
+
+    Returns:
+        The number of RGB pictures.
     """
-    count = len(placements)
-    table[:count, :4], table[:count, 4:] = pixels, placements.areas
+    count, areas = len(placements), placements.areas
+    if isinstance(pixels, np.ndarray) or not any(isinstance(one, DevicePlanes) for one in pixels):
+        table[:count, :4], table[:count, 4:8], table[:count, -1] = pixels, areas, np.arange(count)
+        return count
+    packed = [slot for slot, one in enumerate(pixels) if isinstance(one, Pixels)]
+    planes = [(slot, one) for slot, one in enumerate(pixels) if isinstance(one, DevicePlanes)]
+    if packed:
+        rows = table[: len(packed)]
+        rows[:, :4], rows[:, 4:8], rows[:, -1] = [pixels[slot] for slot in packed], areas[packed], packed
+    slots, rows = [slot for slot, _ in planes], table[len(packed) : count]
+    rows[:, :6], rows[:, 6:10], rows[:, -1] = [one[:6] for _, one in planes], areas[slots], slots
+    targets = areas[slots, 2:].astype(int).tolist()
+    rows[:, 10:15] = [
+        _addresses((one.width, one.height), (width, height), one.matrix, device)[0]
+        for (_, one), (width, height) in zip(planes, targets, strict=True)
+    ]
+    return len(packed)
+
+
+@lru_cache(GEOMETRIES)
+def _addresses(
+    source: Size, target: Size, matrix: tuple[int, ...], device: torch.device
+) -> tuple[tuple[int, ...], tuple[torch.Tensor, ...]]:
+    """Where `uploaded` and `uploaded_matrix` lie, and the tensors that must live as long."""
+    tensors = (*uploaded(source, target, device), uploaded_matrix(matrix, device))
+    return tuple(tensor.data_ptr() for tensor in tensors), tensors
 
 
 def letterbox(
-    pictures: Sequence[torch.Tensor], placements: Sequence[Placement], out: torch.Tensor, options: Preprocess
+    pictures: Sequence[torch.Tensor | DevicePlanes],
+    placements: Sequence[Placement],
+    out: torch.Tensor,
+    options: Preprocess,
 ) -> None:
     """Write each picture into its row of ``out``, in plain torch: for the CPU, and where Triton is missing.
 
     Args:
-        pictures: (h, w, 3) uint8 RGB, on the device of ``out``.
+        pictures: (h, w, 3) uint8 RGB, or 4:2:0 pictures, on the device of ``out``.
         placements: where each lies in the input.
         out: (B, 3, H, W) view of any strides, float or uint8; rows beyond the pictures are left as they are.
         options: colour order, value range and grey of the padding.
@@ -109,6 +153,8 @@ def letterbox(
     gains, offsets, padding = _affine(options, out.device)
     for picture, place, slot in zip(pictures, placements, out, strict=False):
         left, top, width, height = (int(v) for v in (place.left, place.top, place.width, place.height))
+        if isinstance(picture, DevicePlanes):
+            picture = to_rgb(tensors_of(picture), picture.matrix, (width, height))
         planes = picture.permute(2, 0, 1)[None].float()
         if (width, height) != (picture.shape[1], picture.shape[0]):
             planes = functional.interpolate(planes, (height, width), mode="bilinear", align_corners=False)

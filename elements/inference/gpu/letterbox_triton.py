@@ -1,4 +1,4 @@
-"""The batch letterbox as one fused kernel: every picture is read once where it lies, every input value written once."""
+"""The batch letterbox as fused kernels: every picture is read once where it lies, every input value written once."""
 
 from __future__ import annotations
 
@@ -14,37 +14,46 @@ from elements.inference.preprocess import Preprocess
 BLOCK_X, BLOCK_Y = 256, 1  # of all tried on an H200 the fastest into channels-last memory
 
 
-def letterbox_fused(table: torch.Tensor, count: int, out: torch.Tensor, options: Preprocess) -> None:
+def letterbox_fused(table: torch.Tensor, packed: int, count: int, out: torch.Tensor, options: Preprocess) -> None:
     """Write ``count`` pictures into the rows of ``out``; see `elements.inference.gpu.letterbox.letterbox`.
 
     Args:
-        table: (at least ``count``, 8) int64 on the device, as `fill_table` makes it. The pictures' sizes may differ.
-        count: number of pictures.
+        table: (at least ``count``, `TABLE_COLUMNS`) int64 on the device, as `fill_table` makes it. The pictures' sizes
+            may differ.
+        packed: number of RGB pictures, which come first.
+        count: number of pictures; the others are 4:2:0.
         out: (B, 3, H, W) view of any strides, float or uint8.
         options: colour order, value range and grey of the padding.
     """
     height, width = out.shape[2:]
     gains, offsets = options.affine()
-    grid = (triton.cdiv(width, BLOCK_X), triton.cdiv(height, BLOCK_Y), count)
-    _kernel[grid](
-        table,
-        out,
-        *out.stride(),
-        width,
-        height,
-        float(options.pad),
-        *gains,
-        *offsets,
-        columns=TABLE_COLUMNS,
-        bgr=options.color == "bgr",
-        rounded=out.dtype == torch.uint8,
-        block_x=BLOCK_X,
-        block_y=BLOCK_Y,
-    )
+    for kernel, first, end in ((_packed, 0, packed), (_planar, packed, count)):
+        if end == first:
+            continue
+        kernel[(triton.cdiv(width, BLOCK_X), triton.cdiv(height, BLOCK_Y), end - first)](
+            table[first:],
+            out,
+            *out.stride(),
+            width,
+            height,
+            float(options.pad),
+            *gains,
+            *offsets,
+            columns=TABLE_COLUMNS,
+            bgr=options.color == "bgr",
+            rounded=out.dtype == torch.uint8,
+            block_x=BLOCK_X,
+            block_y=BLOCK_Y,
+        )
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _kernel(  # type: ignore[no-untyped-def]
+def _pick(channel: tl.constexpr, first, second, third) -> Any:  # type: ignore[no-untyped-def]
+    return first if channel == 0 else (second if channel == 1 else third)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _packed(  # type: ignore[no-untyped-def]
     table,
     out,
     stride_b,
@@ -66,9 +75,8 @@ def _kernel(  # type: ignore[no-untyped-def]
     block_x: tl.constexpr,
     block_y: tl.constexpr,
 ) -> Any:
-    """One tile of the input, block_y x block_x pixels, of one picture."""
-    frame = tl.program_id(2).to(tl.int64)
-    row = table + frame * columns
+    """One tile of the input, block_y x block_x pixels, of one RGB picture."""
+    row = table + tl.program_id(2).to(tl.int64) * columns
     source = tl.load(row).to(tl.pointer_type(tl.uint8))
     pitch = tl.load(row + 1)
     src_w = tl.load(row + 2).to(tl.int32)
@@ -77,6 +85,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     top = tl.load(row + 5).to(tl.int32)
     width = tl.load(row + 6).to(tl.int32)
     height = tl.load(row + 7).to(tl.int32)
+    slot = tl.load(row + columns - 1)
 
     x = tl.program_id(0) * block_x + tl.arange(0, block_x)
     y = tl.program_id(1) * block_y + tl.arange(0, block_y)
@@ -100,7 +109,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     to_left = (x0 * 3)[None, :]
     to_right = (x1 * 3)[None, :]
 
-    target = out + frame * stride_b + (y.to(tl.int64) * stride_y)[:, None] + (x.to(tl.int64) * stride_x)[None, :]
+    target = out + slot * stride_b + (y.to(tl.int64) * stride_y)[:, None] + (x.to(tl.int64) * stride_x)[None, :]
     valid = (y < net_height)[:, None] & (x < net_width)[None, :]
     for channel in tl.static_range(3):
         a = tl.load(upper + to_left + channel, mask=inside, other=0).to(tl.float32)
@@ -110,9 +119,100 @@ def _kernel(  # type: ignore[no-untyped-def]
         over = a + (b - a) * weight_x
         under = c + (d - c) * weight_x
         plane = 2 - channel if bgr else channel
-        gain = gain_0 if plane == 0 else (gain_1 if plane == 1 else gain_2)
-        offset = offset_0 if plane == 0 else (offset_1 if plane == 1 else offset_2)
-        value = tl.where(inside, over + (under - over) * weight_y, pad) * gain + offset
+        value = tl.where(inside, over + (under - over) * weight_y, pad)
+        value = value * _pick(plane, gain_0, gain_1, gain_2) + _pick(plane, offset_0, offset_1, offset_2)
+        if rounded:
+            value = tl.floor(value + 0.5)
+        tl.store(target + plane * stride_c, value.to(out.dtype.element_ty), mask=valid)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _taps(address, at, inside) -> Any:  # type: ignore[no-untyped-def]
+    """The two source samples of each target sample and their weights; see `Taps.packed`."""
+    packed = tl.load(address.to(tl.pointer_type(tl.int64)) + at, mask=inside, other=0)
+    first = packed >> 32
+    return first, first + ((packed >> 24) & 1), ((packed >> 12) & 4095).to(tl.int32), (packed & 4095).to(tl.int32)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _resampled(address, pitch, step, across, down, inside) -> Any:  # type: ignore[no-untyped-def]
+    """A tile of a plane, int32; see `elements.inference.gpu.resampling.resample`."""
+    source = address.to(tl.pointer_type(tl.uint8))
+    first_x, second_x, left_weight, right_weight = across
+    first_y, second_y, upper_weight, lower_weight = down
+    to_left = (first_x * step)[None, :]
+    to_right = (second_x * step)[None, :]
+    upper = source + (first_y * pitch)[:, None]
+    lower = source + (second_y * pitch)[:, None]
+    a = tl.load(upper + to_left, mask=inside, other=0).to(tl.int32)
+    b = tl.load(upper + to_right, mask=inside, other=0).to(tl.int32)
+    c = tl.load(lower + to_left, mask=inside, other=0).to(tl.int32)
+    d = tl.load(lower + to_right, mask=inside, other=0).to(tl.int32)
+    over = (a * left_weight[None, :] + b * right_weight[None, :]) >> 4
+    under = (c * left_weight[None, :] + d * right_weight[None, :]) >> 4
+    both = ((over * upper_weight[:, None]) >> 16) + ((under * lower_weight[:, None]) >> 16)
+    return tl.minimum((both + 2) >> 2, 255)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _planar(  # type: ignore[no-untyped-def]
+    table,
+    out,
+    stride_b,
+    stride_c,
+    stride_y,
+    stride_x,
+    net_width,
+    net_height,
+    pad,
+    gain_0,
+    gain_1,
+    gain_2,
+    offset_0,
+    offset_1,
+    offset_2,
+    columns: tl.constexpr,
+    bgr: tl.constexpr,
+    rounded: tl.constexpr,
+    block_x: tl.constexpr,
+    block_y: tl.constexpr,
+) -> Any:
+    """One tile of the input, block_y x block_x pixels, of one 4:2:0 picture."""
+    row = table + tl.program_id(2).to(tl.int64) * columns
+    luma_pitch = tl.load(row + 3)
+    chroma_pitch = tl.load(row + 4)
+    step = tl.load(row + 5)
+    left = tl.load(row + 6).to(tl.int32)
+    top = tl.load(row + 7).to(tl.int32)
+    width = tl.load(row + 8).to(tl.int32)
+    height = tl.load(row + 9).to(tl.int32)
+    matrix = tl.load(row + 14).to(tl.pointer_type(tl.int32))
+    slot = tl.load(row + columns - 1)
+
+    x = tl.program_id(0) * block_x + tl.arange(0, block_x)
+    y = tl.program_id(1) * block_y + tl.arange(0, block_y)
+    inside_x = (x >= left) & (x < left + width)
+    inside_y = (y >= top) & (y < top + height)
+    inside = inside_y[:, None] & inside_x[None, :]
+
+    across = _taps(tl.load(row + 10), x - left, inside_x)
+    down = _taps(tl.load(row + 11), y - top, inside_y)
+    luma = _resampled(tl.load(row), luma_pitch, 1, across, down, inside)
+    across = _taps(tl.load(row + 12), x - left, inside_x)
+    down = _taps(tl.load(row + 13), y - top, inside_y)
+    blue = _resampled(tl.load(row + 1), chroma_pitch, step, across, down, inside)
+    red = _resampled(tl.load(row + 2), chroma_pitch, step, across, down, inside)
+
+    target = out + slot * stride_b + (y.to(tl.int64) * stride_y)[:, None] + (x.to(tl.int64) * stride_x)[None, :]
+    valid = (y < net_height)[:, None] & (x < net_width)[None, :]
+    for channel in tl.static_range(3):
+        weights = matrix + 4 * channel
+        total = tl.load(weights) * luma + tl.load(weights + 1) * blue + tl.load(weights + 2) * red
+        total = (total + tl.load(weights + 3) + 512) >> 10
+        color = tl.minimum(tl.maximum(total, 0), 255).to(tl.float32)
+        plane = 2 - channel if bgr else channel
+        value = tl.where(inside, color, pad)
+        value = value * _pick(plane, gain_0, gain_1, gain_2) + _pick(plane, offset_0, offset_1, offset_2)
         if rounded:
             value = tl.floor(value + 0.5)
         tl.store(target + plane * stride_c, value.to(out.dtype.element_ty), mask=valid)

@@ -16,9 +16,17 @@ import torch
 from elements.inference.crops import CropBatch, scaled_regions, sizes_of
 from elements.inference.engines.base import DeviceEngine, Forward
 from elements.inference.errors import blaming
-from elements.inference.frame import Frame
+from elements.inference.frame import DevicePlanes, Frame
 from elements.inference.gpu.detect import Detector, Found, HostDetector
-from elements.inference.gpu.letterbox import TABLE_COLUMNS, Pixels, check_picture, fill_table, has_triton, letterbox
+from elements.inference.gpu.letterbox import (
+    TABLE_COLUMNS,
+    Pixels,
+    check_device,
+    check_picture,
+    fill_table,
+    has_triton,
+    letterbox,
+)
 from elements.inference.gpu.nms import suppress
 from elements.inference.gpu.runners import CaptureError, GraphRunner, Post, Runner
 from elements.inference.letterbox import Size, place_all
@@ -153,9 +161,9 @@ class DevicePath:
             if self._fused:
                 from elements.inference.gpu.letterbox_triton import letterbox_fused
 
-                fill_table(pixels, placements, table[0].numpy())
+                packed = fill_table(pixels, placements, table[0].numpy(), self._engine.device)
                 table[1].copy_(table[0], non_blocking=True)
-                letterbox_fused(table[1], len(frames), runner.planes, options)
+                letterbox_fused(table[1], packed, len(frames), runner.planes, options)
             else:
                 letterbox(pictures, placements, runner.planes, options)
             result = runner.run()[: len(frames)]
@@ -193,7 +201,7 @@ class DevicePath:
 
     def _pictures(
         self, frames: Sequence[Frame], placements: Placements
-    ) -> tuple[list[Any], Sequence[Pixels] | IntArray]:
+    ) -> tuple[list[Any], Sequence[Pixels | DevicePlanes] | IntArray]:
         """The frames' pictures on the device: where they lie, or scaled on the host and copied.
 
         Where kernels are fused, also where the pixels of each lie; the parts of a frame then share its picture.
@@ -210,14 +218,16 @@ class DevicePath:
                     scaled = np.ascontiguousarray(frame.resized(width, height))
                     picture = torch.from_numpy(scaled).to(self._engine.device)
             pictures.append(picture)
-        return pictures, [Pixels.of(picture) for picture in pictures] if self._fused else []
+        if not self._fused:
+            return pictures, []
+        return pictures, [one if isinstance(one, DevicePlanes) else Pixels.of(one) for one in pictures]
 
     def _pictures_of_crops(self, crops: CropBatch) -> tuple[list[Any], IntArray] | None:
         """The pictures that crops are cut from, and the rows of `fill_table`; ``None`` if not all are on the device."""
         pictures, rows = [], []
         for frame, part in crops.by_frame():
             with blaming(frame):
-                picture = self._picture(frame)
+                picture = self._rgb(frame)
                 if picture is None:
                     return None
                 pixels = Pixels.of(picture)
@@ -227,7 +237,15 @@ class DevicePath:
         return pictures, np.concatenate(rows)
 
     def _picture(self, frame: Frame) -> Any:
-        """The frame's picture if it lies on the device, checked; ``None`` if it does not."""
+        """The frame's picture if it lies on the device, checked: 4:2:0 or RGB; ``None`` if it does not."""
+        planes = getattr(frame, "device_planes", None) if self._engine.device.type == "cuda" else None
+        if planes is not None:
+            check_device(torch.device("cuda", planes.device), self._engine.device)
+            return planes
+        return self._rgb(frame)
+
+    def _rgb(self, frame: Frame) -> Any:
+        """As `_picture`, in RGB: what objects are cut from."""
         if self._fused and (complete := getattr(frame, "device_picture", None)) is not None:
             check_picture(complete, self._engine.device)
             return complete  # no tensor is made: for many frames that takes longer than the kernel
