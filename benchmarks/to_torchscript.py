@@ -17,32 +17,37 @@ import onnxruntime
 import torch
 import torch.nn.functional as functional
 
-Tensor = torch.Tensor
 
-
-def _convolution(options: dict[str, Any], image: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def _convolution(
+    options: dict[str, Any], image: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
     up, left, *_ = options.get("pads", (0, 0, 0, 0))  # those of YOLOX are symmetric
     return functional.conv2d(image, weight, bias, options["strides"], (up, left), groups=options.get("group", 1))
 
 
-def _pool(options: dict[str, Any], image: Tensor) -> Tensor:
+def _pool(options: dict[str, Any], image: torch.Tensor) -> torch.Tensor:
     return functional.max_pool2d(image, options["kernel_shape"], options["strides"], options["pads"][:2])
 
 
 def _slice(
-    _options: dict[str, Any], image: Tensor, starts: Tensor, ends: Tensor, axes: Tensor, *steps: Tensor
-) -> Tensor:
+    _options: dict[str, Any],
+    image: torch.Tensor,
+    starts: torch.Tensor,
+    ends: torch.Tensor,
+    axes: torch.Tensor,
+    *steps: torch.Tensor,
+) -> torch.Tensor:
     by = steps[0].tolist() if steps else [1] * len(axes)
     for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes.tolist(), by, strict=True):
         image = image[(slice(None),) * axis + (slice(start, end, step),)]
     return image
 
 
-def _resize(_options: dict[str, Any], image: Tensor, _region: Tensor, scales: Tensor) -> Tensor:
+def _resize(_options: dict[str, Any], image: torch.Tensor, _region: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
     return functional.interpolate(image, scale_factor=tuple(scales.tolist()[2:]), mode="nearest")
 
 
-OPERATORS: dict[str, Callable[..., Tensor]] = {
+OPERATORS: dict[str, Callable[..., torch.Tensor]] = {
     "Add": lambda _, a, b: a + b,
     "Concat": lambda options, *parts: torch.cat(parts, options["axis"]),
     "Conv": _convolution,
@@ -75,7 +80,7 @@ class Network(torch.nn.Module):
             self.register_buffer(self._names[name], torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy()))
         self._input, self._output = graph.input[0].name, graph.output[0].name
 
-    def forward(self, image: Tensor) -> Tensor:
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
         """The output for an input of the ONNX file's shape."""
         values: dict[str, Any] = {self._input: image, "": None}
         for operator, options, inputs, output in self._nodes:
