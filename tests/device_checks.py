@@ -158,7 +158,7 @@ PLANAR_SOURCES: list[tuple[str, tuple[int, int], ColorSpace]] = [
     ("NV12", (80, 48), ColorSpace(BT601.kr, BT601.kb, True)),
     ("I420", (33, 7), BT709),
 ]
-PLANAR_NETWORK = (40, 24)  # Triton's interpreter takes a millisecond for a row
+PLANAR_NETWORK = (20, 12)  # for Triton's interpreter, which takes a second for twenty rows
 
 
 class PlanarFrame:
@@ -202,8 +202,9 @@ def check_planar_letterbox(device: str, options: Preprocess, dtype: torch.dtype,
         letterbox(pictures, places, out.permute(0, 3, 1, 2), options)
     got = out.cpu().numpy()
     assert (got[-1] == 7).all()
-    if options.letterbox == "crop":  # the host scales only what stays, at places between its pixels
-        np.testing.assert_allclose(got[:-1].astype(float), expected.astype(float), atol=2.01 * max(options.affine()[0]))
+    if options.letterbox == "crop":  # the host warps what stays; OpenCV then knows 32 places from pixel to pixel
+        levels = 256 / 32 + 2
+        np.testing.assert_allclose(got[:-1].astype(float), expected.astype(float), atol=levels * options.affine()[0][0])
     elif options.scale == "imagenet":  # the kernel rounds once, the host twice
         np.testing.assert_allclose(got[:-1].astype(float), expected.astype(float), atol=2e-3)
     else:

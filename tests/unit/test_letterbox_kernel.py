@@ -19,7 +19,7 @@ check_planar_letterbox("cpu", options, dtype, fused=True)
 """
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", [1, 4])
 def test_planes_become_what_the_host_makes_of_them(number: int) -> None:
     root = Path(__file__).parents[2]
     script = SCRIPT.replace("NUMBER", str(number))
