@@ -33,6 +33,7 @@ class NvdsEditor:
     def __init__(self, library: Library) -> None:
         self._library = library
         self._meta_types: dict[str, int] = {}
+        self._texts: dict[str, int] = {}  # names of classifiers, which are few
 
     # --- user metadata ------------------------------------------------------------------------------------------------
 
@@ -79,7 +80,7 @@ class NvdsEditor:
         added, info = library.acquire_classifier(batch), library.acquire_label(batch)
         meta, label_info = layout.ClassifierMeta.from_address(added), layout.LabelInfo.from_address(info)
         meta.unique_component_id = component_id
-        meta.classifier_type = library.intern(classifier.encode())  # nobody frees it
+        meta.classifier_type = self._interned(classifier)
         text = label.encode()
         if len(text) < layout.LABEL_SIZE:
             label_info.label = text
@@ -88,6 +89,12 @@ class NvdsEditor:
         label_info.class_id, label_info.probability = class_id, probability
         library.add_label(added, info)
         library.add_classifier(address, added)
+
+    def _interned(self, text: str) -> int:
+        """The address of a C string that nobody frees."""
+        if text not in self._texts:
+            self._texts[text] = self._library.intern(text.encode())
+        return self._texts[text]
 
     def set_detector_box(self, target: Any, left: float, top: float, width: float, height: float) -> None:
         """The detector's box, which nvtracker reads."""
