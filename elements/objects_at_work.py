@@ -15,7 +15,8 @@ from elements.frames import BatchFrame
 from elements.inference.cascade import CACHED_TASKS, Answer, Cascade, Known, OperateOn, Plan, Targets
 from elements.inference.frame import Frame
 from elements.inference.result import GroupResult
-from elements.metadata.edit import classify, find_editor
+from elements.metadata.edit import classify_all, find_editor, object_rows
+from elements.metadata.object_rows import ObjectRow
 from elements.metadata.placement import Placements
 from elements.metadata.stamp import stamp_model
 from elements.metadata.writer import UNTRACKED_OBJECT_ID, annotate, write_detections
@@ -115,28 +116,24 @@ class ObjectsAtWork:
         self._cascade.fill(work.plan, found)
         version = found[-1].version if found else ""
         batch_meta = self._api.Buffer(buffer).batch_meta
-        write = self._write_label if self._said.task == "classify" else self._write_one
         for frame_meta in batch_meta.frame_items:
             frame, known = work.frames.get(frame_meta.batch_id, (None, {}))
             told = {place: answer for place, answer in known.items() if answer.best is not None}
             if frame is None or not told:
                 continue
-            for place, item in enumerate(frame_meta.object_items):
-                if place in told:
-                    write(batch_meta, frame_meta, item, frame, told[place])
+            if self._said.task == "classify":
+                labels = {place: _label(answer) for place, answer in told.items()}
+                classify_all(frame_meta, self._said.name, labels, self._said.component_id)
+            else:
+                for place, item in enumerate(frame_meta.object_items):
+                    if place in told:
+                        self._write_one(batch_meta, frame_meta, item, frame, told[place])
             if version and find_editor(frame_meta) is not None:
                 stamp_model(frame_meta, self._said.name, version)
 
     def forget(self, source_id: int) -> None:
         """Drop what is known of a source, which has ended."""
         self._cascade.forget(source_id)
-
-    def _write_label(self, _batch: Any, _frame: Any, item: Any, _picture: BatchFrame, answer: Answer) -> None:
-        """What `_write_one` does for a classifier, whose objects are the most."""
-        class_id, probability = answer.best  # type: ignore[misc]  # those without one are left out
-        names = answer.call.names  # type: ignore[union-attr]
-        label = names[class_id] if class_id < len(names) else str(class_id)
-        classify(item, self._said.name, label, class_id, probability, self._said.component_id)
 
     def _write_one(self, batch_meta: Any, frame_meta: Any, item: Any, frame: BatchFrame, answer: Answer) -> None:
         said, call = self._said, answer.call
@@ -178,25 +175,34 @@ def check_classes(wanted: Sequence[str | int], names: Sequence[str]) -> None:
             raise ElementError(f"operate-on: the stage that it works on has no class '{name}': {hint}")
 
 
+def _label(answer: Answer) -> tuple[str, int, float]:
+    """Text, number and probability of what a classifier said."""
+    assert answer.call is not None and answer.best is not None
+    (class_id, probability), names = answer.best, answer.call.names
+    return names[class_id] if class_id < len(names) else str(class_id), class_id, probability
+
+
 def _targets(batch_meta: Any, frames: Sequence[BatchFrame], component_id: int) -> Targets:
     """The objects of one stage in all frames, boxes in pixels of their sources."""
     numbers = {frame.batch_id: number for number, frame in enumerate(frames)}
-    rows: list[tuple[int, int, int, str, int | None]] = []
-    geometry: list[tuple[float, ...]] = []
+    rows: list[ObjectRow] = []
+    frame_of: list[int] = []
     for frame_meta in batch_meta.frame_items:
         number = numbers.get(frame_meta.batch_id)
-        if number is None:
-            continue
-        for place, item in enumerate(frame_meta.object_items):
-            if item.unique_component_id == component_id:
-                rect, track = item.rect_params, item.object_id
-                known = None if track == UNTRACKED_OBJECT_ID else track
-                rows.append((number, place, item.class_id, item.label, known))
-                geometry.append((rect.left, rect.top, rect.width, rect.height, rect.rotation_angle))
-    frame_of, places, class_ids, labels, track_ids = zip(*rows, strict=True) if rows else ((),) * 5
-    table = np.array(geometry, np.float64).reshape(-1, 5)
-    boxes, angles = table[:, :4], np.radians(table[:, 4]).astype(np.float32)
-    boxes[:, 2:] += boxes[:, :2]
+        if number is not None:
+            own = object_rows(frame_meta, component_id)
+            rows += own
+            frame_of += [number] * len(own)
+    places, class_ids, labels, track_ids, *geometry = zip(*rows, strict=True) if rows else ((),) * 9
+    left, top, width, height, degrees = np.array(geometry, np.float64)
+    boxes = np.array([left, top, left + width, top + height], np.float32).T
     which = np.array(frame_of, np.int64)
-    in_source = Placements.of([frame.placement for frame in frames]).to_source(boxes.astype(np.float32), which)
-    return Targets(which, places, class_ids, labels, track_ids, in_source, angles)
+    return Targets(
+        which,
+        places,
+        class_ids,
+        labels,
+        [None if track == UNTRACKED_OBJECT_ID else track for track in track_ids],
+        Placements.of([frame.placement for frame in frames]).to_source(boxes, which),
+        np.radians(degrees).astype(np.float32),
+    )

@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,10 +29,12 @@ from elements.metadata.detections import FloatArray
 from elements.metadata.nvds.binding import LIBRARY, WITHOUT, library
 from elements.metadata.nvds.editor import NvdsEditor
 from elements.metadata.nvds.handles import handle_problem
+from elements.metadata.object_rows import ObjectRow, read_rows
 from elements.metadata.plain_editor import PlainEditor
 
 log = logging.getLogger("gstorch.metadata")
 
+Labels = Mapping[int, tuple[str, int, float]]
 _JSON_TYPE = "GSTORCH.JSON."
 
 
@@ -50,6 +52,8 @@ class Editor(Protocol):
     def classify(
         self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
     ) -> None: ...
+    def rows(self, target: Any, component_id: int) -> list[ObjectRow]: ...
+    def classify_all(self, target: Any, classifier: str, labels: Labels, component_id: int) -> None: ...
     def set_detector_box(self, target: Any, left: float, top: float, width: float, height: float) -> None: ...
     def set_mask(self, target: Any, mask: FloatArray, threshold: float) -> None: ...
     def mask(self, target: Any) -> tuple[FloatArray, float] | None: ...
@@ -149,6 +153,32 @@ def classify(
         EditError: see the module.
     """
     editor_of(object_meta).classify(object_meta, classifier, label, class_id, probability, component_id)
+
+
+def classify_all(frame_meta: Any, classifier: str, labels: Labels, component_id: int = 0) -> None:
+    """`classify` of many objects of a frame.
+
+    Args:
+        frame_meta: FrameMetadata.
+        classifier: see `classify`.
+        labels: label, its number and its probability, by the objects' places in ``object_items``.
+        component_id: see `classify`.
+
+    Raises:
+        EditError: see the module.
+    """
+    editor_of(frame_meta).classify_all(frame_meta, classifier, labels, component_id)
+
+
+def object_rows(frame_meta: Any, component_id: int) -> list[ObjectRow]:
+    """The objects of a frame that one component found; where metadata cannot be edited, too.
+
+    Args:
+        frame_meta: FrameMetadata.
+        component_id: their ``unique_component_id``.
+    """
+    editor = find_editor(frame_meta)
+    return read_rows(frame_meta, component_id) if editor is None else editor.rows(frame_meta, component_id)
 
 
 def remove_objects(frame_meta: Any, predicate: Callable[[Any], Any]) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from elements.metadata.detections import FloatArray
+from elements.metadata.object_rows import ObjectRow
 from elements.portable.meta import ClassifierMeta, LabelInfo, UserMeta
 
 _meta_types: dict[str, int] = {}
@@ -40,6 +41,22 @@ class PlainEditor:
         """One classifier meta with one label."""
         info = LabelInfo(label, class_id, probability)
         target._meta.classifiers.append(ClassifierMeta(component_id, classifier, [info]))
+
+    def classify_all(
+        self, target: Any, classifier: str, labels: Mapping[int, tuple[str, int, float]], component_id: int
+    ) -> None:
+        """`classify` of the frame's objects at these places."""
+        objects = target._meta.objects
+        for place, label in labels.items():
+            objects[~place].classifiers.append(ClassifierMeta(component_id, classifier, [LabelInfo(*label)]))
+
+    def rows(self, target: Any, component_id: int) -> list[ObjectRow]:
+        """The frame's objects of one component."""
+        return [
+            (place, item.class_id, item.label, item.object_id, r.left, r.top, r.width, r.height, r.rotation_angle)
+            for place, item in enumerate(reversed(target._meta.objects))
+            if item.unique_component_id == component_id and (r := item.rect)
+        ]
 
     def set_detector_box(self, target: Any, left: float, top: float, width: float, height: float) -> None:
         """The detector's box, which nvtracker reads."""

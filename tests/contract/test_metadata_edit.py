@@ -8,17 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from elements.metadata.classified import Label, labels_of
 from elements.metadata.edit import (
     attach_json,
     classify,
+    classify_all,
     editor_of,
     json_meta_type,
+    object_rows,
     read_json,
     remove_objects,
     set_mask,
 )
 from elements.metadata.nvds import layout
 from elements.metadata.nvds.handles import struct_of
+from elements.metadata.object_rows import read_rows
 from elements.portable.meta import BatchMeta, FrameMeta
 from elements.portable.pyservicemaker.metadata import BatchMetadata
 from tests.contract.nvds_double.native import SKIP
@@ -171,6 +175,34 @@ def test_labels_of_classifiers(runtime: Any) -> None:
         info = meta.get_label_info(0)
         seen[meta.classifier_type] = (meta.unique_component_id, meta.n_labels, info.label, info.class_id, info.prob)
     assert seen == {"colour": (9, 1, "red", 3, 0.75), "kind": (0, 1, "行" * 100, 0, 1.0)}
+
+
+def test_many_objects_are_labelled_at_once(runtime: Any) -> None:
+    """Those at places 0 and 2 of ``object_items``, of which the newest comes first."""
+    frame = first(runtime.handle().frame_items)
+    classify_all(frame, "colour", {0: ("red", 3, 0.5), 2: ("x" * 200, 4, 0.25)}, 9)
+    frame = first(runtime.handle().frame_items)
+    found = [(item.class_id, item.unique_component_id, labels_of(item)) for item in frame.object_items]
+    assert found == [
+        (2, 0, {"colour": [Label("red", 3, 0.5)]}),
+        (1, 0, {}),
+        (0, 0, {"colour": [Label("x" * 200, 4, 0.25)]}),
+    ]
+
+
+def test_objects_of_a_component_are_read_as_rows(runtime: Any) -> None:
+    frame = first(runtime.handle().frame_items)
+    for item in frame.object_items:
+        rect = item.rect_params
+        rect.left, rect.top, rect.width, rect.height, rect.rotation_angle = 1.5, 2, 30 + item.class_id, 4, 22.5
+        item.unique_component_id, item.object_id = item.class_id % 2, 2**64 - 1 - item.class_id
+    rows = object_rows(frame, 0)
+    assert rows == [
+        (0, 2, "class 2", 2**64 - 3, 1.5, 2, 32, 4, 22.5),
+        (2, 0, "class 0", 2**64 - 1, 1.5, 2, 30, 4, 22.5),
+    ]
+    assert rows == read_rows(frame, 0)
+    assert object_rows(frame, 7) == []
 
 
 @pytest.mark.parametrize("length", [0, 126, 127, 128, 300])

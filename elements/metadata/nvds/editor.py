@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from elements.metadata.detections import FloatArray
 from elements.metadata.nvds import layout
 from elements.metadata.nvds.binding import Library
 from elements.metadata.nvds.handles import struct_of
+from elements.metadata.object_rows import ObjectRow
 
 _USER_METAS = {
     layout.BATCH_META: layout.BatchMeta,
@@ -20,6 +21,27 @@ _USER_METAS = {
 }
 
 _FLOAT = ctypes.sizeof(ctypes.c_float)
+
+_RECT = layout.ObjectMeta.rect.offset  # begins with its box
+_FIELDS = {
+    "component": ("<i4", layout.ObjectMeta.unique_component_id.offset),
+    "class": ("<i4", layout.ObjectMeta.class_id.offset),
+    "track": ("<u8", layout.ObjectMeta.object_id.offset),
+    "left": ("<f4", _RECT + layout.Box.left.offset),
+    "top": ("<f4", _RECT + layout.Box.top.offset),
+    "width": ("<f4", _RECT + layout.Box.width.offset),
+    "height": ("<f4", _RECT + layout.Box.height.offset),
+    "degrees": ("<f4", _RECT + layout.RectParams.rotation_angle.offset),
+    "label": (f"S{layout.LABEL_SIZE}", layout.ObjectMeta.label.offset),
+}
+_COLUMNS = np.dtype(
+    {
+        "names": list(_FIELDS),
+        "formats": [kind for kind, _ in _FIELDS.values()],
+        "offsets": [offset for _, offset in _FIELDS.values()],
+        "itemsize": ctypes.sizeof(layout.ObjectMeta),
+    }
+)
 
 # A field alone is read in a third of the time that its structure takes; objects have many.
 _LISTS = {kind: struct.user_metas.offset for kind, struct in _USER_METAS.items()}
@@ -75,7 +97,18 @@ class NvdsEditor:
         self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
     ) -> None:
         """One classifier meta with one label. Labels of more than 127 bytes go to the field for long ones."""
-        library, address = self._library, struct_of(target)
+        self._classify(struct_of(target), classifier, (label, class_id, probability), component_id)
+
+    def classify_all(
+        self, target: Any, classifier: str, labels: Mapping[int, tuple[str, int, float]], component_id: int
+    ) -> None:
+        """`classify` of the frame's objects at these places."""
+        objects = _objects(target)
+        for place, label in labels.items():
+            self._classify(objects[place], classifier, label, component_id)
+
+    def _classify(self, address: int, classifier: str, said: tuple[str, int, float], component_id: int) -> None:
+        library, (label, class_id, probability) = self._library, said
         batch = layout.BaseMeta.from_address(address).batch_meta
         added, info = library.acquire_classifier(batch), library.acquire_label(batch)
         meta, label_info = layout.ClassifierMeta.from_address(added), layout.LabelInfo.from_address(info)
@@ -89,6 +122,16 @@ class NvdsEditor:
         label_info.class_id, label_info.probability = class_id, probability
         library.add_label(added, info)
         library.add_classifier(address, added)
+
+    def rows(self, target: Any, component_id: int) -> list[ObjectRow]:
+        """The frame's objects of one component, from copies of their structs."""
+        size = ctypes.sizeof(layout.ObjectMeta)
+        table = np.frombuffer(b"".join(ctypes.string_at(item, size) for item in _objects(target)), _COLUMNS)
+        places = np.flatnonzero(table["component"] == component_id)
+        own = table[places]
+        labels = [label.split(b"\0", 1)[0].decode(errors="replace") for label in own["label"].tolist()]
+        columns = [own[name].tolist() for name in ("class", "track", "left", "top", "width", "height", "degrees")]
+        return list(zip(places.tolist(), columns[0], labels, *columns[1:], strict=True))
 
     def _interned(self, text: str) -> int:
         """The address of a C string that nobody frees."""
@@ -150,13 +193,18 @@ class NvdsEditor:
         doomed = {struct_of(item) for item in target.object_items if predicate(item)}
         if not doomed:
             return 0
-        for address in list(layout.list_items(layout.FrameMeta.from_address(frame).objects)):
+        for address in _objects(target):
             meta = layout.ObjectMeta.from_address(address)
             if meta.parent in doomed:
                 meta.parent = None
         for address in doomed:
             self._library.remove_object(frame, address)
         return len(doomed)
+
+
+def _objects(frame_meta: Any) -> list[int]:
+    """Addresses of a frame's objects, in the order of ``object_items``."""
+    return list(layout.list_items(layout.FrameMeta.from_address(struct_of(frame_meta)).objects))
 
 
 def _meta_type(address: int) -> int:
