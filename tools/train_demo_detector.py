@@ -188,7 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--device", default="cuda", help="torch device")
     parser.add_argument("--batch", type=int, default=64, help="pictures per step")
     parser.add_argument(
-        "--capacity", type=int, default=30_000, help="pictures of each shape kept on the device (0.74 MB each)"
+        "--capacity", type=int, default=18_000, help="pictures of each shape kept on the device (1.66 MB each)"
     )
     parser.add_argument("--rate", type=float, default=2e-3, help="learning rate after the warm-up")
     parser.add_argument("--start", type=Path, help="exported detector to go on from")

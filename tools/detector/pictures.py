@@ -15,7 +15,7 @@ from tools.scenes import CLASSES, Scene, TruthObject
 FIRST_TRAINING_SEED = 100_000
 """Demo and evaluation use lower seeds."""
 
-LONG, SHORT = 640, 384
+LONG, SHORT = 960, 576
 """Sides of the network's input; landscape pictures use it lying, portrait pictures standing."""
 
 MAX_OBJECTS = 96
@@ -23,6 +23,9 @@ MIN_PIXELS = 9.0
 """Height in network pixels below which an object is ignored in training."""
 
 _PAD = 114
+
+COMPRESSED = 0.5
+"""Share of the pictures that have been through lossy compression, as a video's have."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,17 @@ def truth_rows(objects: list[TruthObject], placed: Letterbox) -> NDArray[np.floa
     return rows
 
 
+def compressed(picture: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
+    """The picture (H, W, 3) after JPEG of that quality, 1 to 100: blocks, ringing and colour at half resolution."""
+    coded = cv2.imencode(".jpg", picture, (cv2.IMWRITE_JPEG_QUALITY, quality))[1]
+    return np.asarray(cv2.imdecode(coded, cv2.IMREAD_COLOR), np.uint8)
+
+
 def training_pictures(seed: int, frames_per_scene: int) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.float32]]]:
     """Endless letterboxed pictures and their truth rows from random scenes of random size and shape."""
     rng = np.random.default_rng(seed)
     while True:
-        longest = int(rng.choice([640, 720, 800, 960, 1280], p=[0.3, 0.25, 0.2, 0.15, 0.1]))
+        longest = int(rng.choice([640, 800, 960, 1280], p=[0.1, 0.2, 0.3, 0.4]))
         shortest = int(longest * rng.choice([9 / 16, 0.6, 2 / 3, 3 / 4], p=[0.7, 0.1, 0.1, 0.1])) // 2 * 2
         width, height = (longest, shortest) if rng.random() < 0.5 else (shortest, longest)
         scene = Scene(FIRST_TRAINING_SEED + int(rng.integers(1 << 40)), width, height, 25)
@@ -81,6 +90,8 @@ def training_pictures(seed: int, frames_per_scene: int) -> Iterator[tuple[NDArra
             size = size[::-1]
         for _ in range(frames_per_scene):
             picture, objects = scene.render(int(rng.integers(0, 3000)))
+            if rng.random() < COMPRESSED:
+                picture = compressed(picture, int(rng.integers(40, 95)))
             boxed, placed = letterbox(picture, *size)
             yield boxed, truth_rows(objects, placed)
 
