@@ -52,7 +52,7 @@ def evaluate(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
     verbose: Annotated[int, typer.Option("--verbose", "-v", count=True, help="More detail.")] = 0,
 ) -> None:
-    """Measure predictions against truth: average precision, precision and recall, masks, tracks.
+    """Measure predictions against truth: average precision, precision and recall, masks, key points, tracks.
 
     Predictions are an event file of `gstorch run`, or made by running --model on videos or pictures. Sequences are
     matched by name: sources with videos, pictures with files of that name. Exit code 1: something does not fit.
@@ -165,6 +165,8 @@ def _show(result: Evaluation, console: Console) -> None:
     console.print(_precision_table("rotated boxes" if result.rotated else "boxes", result.boxes))
     if result.masks:
         console.print(_precision_table("masks", result.masks))
+    if result.keypoints:
+        console.print(_precision_table("key points", result.keypoints))
     if result.tracks:
         console.print(_track_table(result.tracks))
     console.print(f"{result.frames} frames of {result.sequences} videos or pictures")

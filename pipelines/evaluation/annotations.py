@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from elements.metadata.detections import BoolArray
 
 Floats = NDArray[np.float64]
+Points = Floats
+"""(K, 3): x and y in source pixels, and of truth whether it is labelled (above 0), of predictions the score. NaN where
+a point was not found."""
 UNTRACKED = -1
 
 
@@ -31,7 +34,8 @@ class Mask(NamedTuple):
 class Row(NamedTuple):
     """One object. ``box`` is xyxy in source pixels, ``angle`` radians clockwise about the box's centre.
 
-    ``ignore`` is for truth: such an object need not be found, and what is found inside of it is not wrong.
+    ``ignore`` is for truth: such an object need not be found, and what is found inside of it is not wrong. ``area`` in
+    pixels, if it is not the mask's or else the box's, is for the scale of key points.
     """
 
     label: str
@@ -41,11 +45,16 @@ class Row(NamedTuple):
     angle: float = 0.0
     ignore: bool = False
     mask: Mask | None = None
+    keypoints: Points | None = None
+    area: float | None = None
 
 
 @dataclass(slots=True)
 class Objects:
-    """Objects of one frame as arrays, one row per object; the fields are those of `Row`."""
+    """Objects of one frame as arrays, one row per object; the fields are those of `Row`.
+
+    ``crowd``: objects that any number of predictions may take.
+    """
 
     labels: NDArray[np.str_]
     boxes: Floats
@@ -53,7 +62,10 @@ class Objects:
     track_ids: NDArray[np.int64]
     angles: Floats
     ignore: BoolArray
+    crowd: BoolArray
+    areas: Floats
     masks: list[Mask | None]
+    keypoints: list[Points | None]
 
     @classmethod
     def of(cls, rows: list[Row]) -> Objects:
@@ -65,7 +77,10 @@ class Objects:
             np.array([row.track_id for row in rows], np.int64),
             np.array([row.angle for row in rows], np.float64),
             np.array([row.ignore for row in rows], bool),
+            np.array([row.ignore for row in rows], bool),
+            np.array([_area(row) for row in rows], np.float64),
             [row.mask for row in rows],
+            [row.keypoints for row in rows],
         )
 
     def __len__(self) -> int:
@@ -74,9 +89,19 @@ class Objects:
     def __getitem__(self, which: BoolArray | NDArray[np.intp]) -> Objects:
         """Rows picked by a boolean mask or an index array."""
         index = np.arange(len(self))[which]
-        masks = [self.masks[i] for i in index]
+        masks, keypoints = [self.masks[i] for i in index], [self.keypoints[i] for i in index]
         picked = (self.labels[index], self.boxes[index], self.scores[index], self.track_ids[index])
-        return Objects(*picked, self.angles[index], self.ignore[index], masks)
+        more = (self.angles[index], self.ignore[index], self.crowd[index], self.areas[index])
+        return Objects(*picked, *more, masks, keypoints)
+
+
+def _area(row: Row) -> float:
+    if row.area is not None:
+        return row.area
+    if row.mask is not None:
+        return float(np.count_nonzero(row.mask.pixels))
+    x1, y1, x2, y2 = row.box
+    return max(0.0, x2 - x1) * max(0.0, y2 - y1)
 
 
 @dataclass(slots=True)

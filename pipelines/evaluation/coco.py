@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 import cv2
 import numpy as np
 
-from pipelines.evaluation.annotations import UNTRACKED, Annotations, EvaluationError, Mask, Row, Sequence, read_text
+from pipelines.evaluation.annotations import (
+    UNTRACKED,
+    Annotations,
+    EvaluationError,
+    Mask,
+    Points,
+    Row,
+    Sequence,
+    read_text,
+)
 from pipelines.evaluation.events import mask_of
 from pipelines.evaluation.values import finite, parsed, text, whole
 
@@ -28,7 +37,7 @@ def read_coco(path: Path) -> Annotations:
     An image is a sequence of one frame, named like its file without the ending. If the file has ``videos`` and images
     have ``video_id`` and ``frame_id`` (from 0), the videos are the sequences, and ``track_id`` of annotations their
     tracks. ``iscrowd`` makes an object that need not be found. A box that has a fifth number is turned by it: radians,
-    clockwise, about its centre.
+    clockwise, about its centre. ``keypoints`` are three numbers per point; ``area`` is the scale of their distances.
 
     Raises:
         EvaluationError: with file and line or entry, for what is no COCO file.
@@ -117,7 +126,16 @@ def _row(item: dict[str, Any], names: Mapping[Any, str], size: tuple[int, int] |
         angle=angle[0] if angle else 0.0,
         ignore=bool(item.get("iscrowd", 0)),
         mask=_mask(item["segmentation"], size) if item.get("segmentation") else None,
+        keypoints=_keypoints(item["keypoints"]) if item.get("keypoints") else None,
+        area=finite(item["area"]) if item.get("area") is not None else None,
     )
+
+
+def _keypoints(values: Any) -> Points:
+    """``[x, y, v, …]``; ``v`` is 0 for a point that is not labelled."""
+    if not isinstance(values, list) or len(values) % 3:
+        raise ValueError("keypoints is not [x, y, v] of each point in a row")
+    return np.array([finite(value) for value in values]).reshape(-1, 3)
 
 
 def _mask(segmentation: Any, size: tuple[int, int] | None) -> Mask:

@@ -1,4 +1,4 @@
-"""The whole evaluation: detections, masks, tracks."""
+"""The whole evaluation: detections, masks, key points, tracks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pipelines.evaluation.annotations import Annotations
 from pipelines.evaluation.confusion import confusion
+from pipelines.evaluation.keypoints import MOST_PER_FRAME, counted, keypoint_frames, keypoint_similarity
 from pipelines.evaluation.overlap import Overlap, box_overlap, mask_overlap
 from pipelines.evaluation.pairing import Frame, by_class, pair
 from pipelines.evaluation.precision import RECALLS, ClassPrecision, class_precision
@@ -49,6 +50,7 @@ class Evaluation:
         rotated: whether boxes are turned (then boxes overlap as turned boxes).
         boxes: precision of boxes.
         masks: precision of masks, where the truth and the predictions have any.
+        keypoints: likewise of key points, by their similarity (OKS) in place of the overlap.
         tracks: where both have track ids.
         confusion: (C + 1, C + 1), see `pipelines.evaluation.confusion`.
         notes: what the user should know about the match of truth and predictions.
@@ -60,6 +62,7 @@ class Evaluation:
     rotated: bool
     boxes: Precision
     masks: Precision | None
+    keypoints: Precision | None
     tracks: Tracking | None
     confusion: NDArray[np.int64]
     notes: list[str]
@@ -72,6 +75,7 @@ class Evaluation:
             "rotated": self.rotated,
             "boxes": _precision_dict(self.boxes),
             "masks": _precision_dict(self.masks) if self.masks else None,
+            "keypoints": _precision_dict(self.keypoints) if self.keypoints else None,
             "tracks": _numbers(asdict(self.tracks)) if self.tracks else None,
             "confusion": {"names": [*self.names, "nothing"], "counts": self.confusion.tolist()},
             "notes": self.notes,
@@ -103,6 +107,7 @@ def evaluate(truth: Annotations, predictions: Annotations, confidence: float | N
         any(side.angles.any() for frame in paired.frames for side in (frame.truth, frame.predicted)),
         boxes,
         masks,
+        _keypoint_precision(classes, confidence),
         track_scores(classes) if with_tracks else None,
         confusion(paired.frames, paired.names, least),
         paired.notes,
@@ -111,6 +116,19 @@ def evaluate(truth: Annotations, predictions: Annotations, confidence: float | N
 
 def _precision(classes: dict[str, list[Frame]], overlap: Overlap, confidence: float | None) -> Precision:
     return Precision([class_precision(frames, name, overlap, confidence) for name, frames in classes.items()])
+
+
+def _keypoint_precision(classes: dict[str, list[Frame]], confidence: float | None) -> Precision | None:
+    """Of the classes whose truth has labelled points; ``None`` if there are none, or no points are predicted."""
+    with_points = {name: keypoint_frames(frames) for name, frames in classes.items()}
+    if not any(len(frame.predicted) for frames in with_points.values() for frame in frames):
+        return None
+    items = [
+        class_precision(frames, name, keypoint_similarity, confidence, MOST_PER_FRAME)
+        for name, frames in with_points.items()
+        if counted(frames)
+    ]
+    return Precision(items) if items else None
 
 
 def _precision_dict(precision: Precision) -> dict[str, Any]:

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from elements.metadata.rle import decode
-from pipelines.evaluation.annotations import UNTRACKED, Annotations, EvaluationError, Mask, Row, Sequence, read_text
+from pipelines.evaluation.annotations import (
+    UNTRACKED,
+    Annotations,
+    EvaluationError,
+    Mask,
+    Points,
+    Row,
+    Sequence,
+    read_text,
+)
 from pipelines.evaluation.values import finite, parsed, text, whole
 
 
@@ -65,6 +74,13 @@ def _row(item: dict[str, Any]) -> Row:
         finite(item.get("angle", 0.0)),
         bool(item.get("ignore", False)),
         mask_of(item["mask"]) if item.get("mask") else None,
+        _keypoints(item["keypoints"]) if item.get("keypoints") else None,
+    )
+
+
+def _keypoints(points: list[list[float | None]]) -> Points:
+    return np.array([[np.nan if value is None else finite(value) for value in point] for point in points]).reshape(
+        -1, 3
     )
 
 

@@ -42,6 +42,7 @@ def page(result: Evaluation, title: str, inputs: Sequence[tuple[str, str]]) -> s
         *(f'<p class="note">{escape(note)}</p>' for note in result.notes),
         *_precision("Rotated boxes" if result.rotated else "Boxes", result.boxes),
         *(_precision("Masks", result.masks) if result.masks else []),
+        *(_precision("Key points (OKS in place of overlap)", result.keypoints) if result.keypoints else []),
         *(_tracks(result.tracks) if result.tracks else []),
         *_confusion(result),
     ]

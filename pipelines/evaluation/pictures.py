@@ -69,6 +69,7 @@ def rows_of(detections: Detections, names: Series[str]) -> list[Row]:
                 float(detections.scores[i]),
                 angle=float(detections.angles[i]) if detections.angles is not None else 0.0,
                 mask=mask,
+                keypoints=None if detections.keypoints is None else detections.keypoints[i].astype(float),
             )
         )
     return rows

@@ -67,15 +67,20 @@ class ClassPrecision:
 
 
 def class_precision(
-    frames: Sequence[Frame], name: str, overlap: Overlap, confidence: float | None = None
+    frames: Sequence[Frame],
+    name: str,
+    overlap: Overlap,
+    confidence: float | None = None,
+    most: int = MOST_PER_FRAME,
 ) -> ClassPrecision:
     """Measure one class; the truth must have objects of it.
 
     Args:
         frames: truth and predictions, of this class alone (see `by_class`).
         name: the class.
-        overlap: of boxes or masks.
+        overlap: of boxes, masks or key points.
         confidence: where precision and recall are read; default: where F1 is greatest.
+        most: predictions of a frame that count.
     """
     scores: list[Floats] = []
     hits: list[BoolArray] = []
@@ -84,9 +89,9 @@ def class_precision(
     for frame in frames:
         truth, predicted = frame.truth, frame.predicted
         owed += int((~truth.ignore).sum())
-        order = np.argsort(-predicted.scores, kind="stable")[:MOST_PER_FRAME]
+        order = np.argsort(-predicted.scores, kind="stable")[:most]
         predicted = predicted[order]
-        matches = match(overlap(predicted, truth), truth.ignore)
+        matches = match(overlap(predicted, truth), truth.ignore, truth.crowd)
         scores.append(predicted.scores)
         hits.append(matches >= 0)
         left_out.append((matches >= 0) & np.append(truth.ignore, False)[matches])
@@ -115,12 +120,15 @@ def class_precision(
     )
 
 
-def match(overlaps: Floats, ignore: BoolArray, thresholds: Floats = THRESHOLDS) -> Indices:
+def match(
+    overlaps: Floats, ignore: BoolArray, crowd: BoolArray | None = None, thresholds: Floats = THRESHOLDS
+) -> Indices:
     """Which true object each prediction of a frame takes.
 
     Args:
         overlaps: (N, M) of the predictions, best score first, with the true objects.
-        ignore: (M,) objects that need not be found: any number of predictions may take one, if no other is to be had.
+        ignore: (M,) objects that need not be found: a prediction may take one, if no other is to be had.
+        crowd: (M,) those of them that any number of predictions may take; default: all.
         thresholds: (T,) least overlaps.
 
     Returns:
@@ -131,14 +139,15 @@ def match(overlaps: Floats, ignore: BoolArray, thresholds: Floats = THRESHOLDS) 
         return result
     counted, ignored = np.flatnonzero(~ignore), np.flatnonzero(ignore)
     for t, threshold in enumerate(thresholds):
-        free = overlaps[:, counted].copy()
+        free, spare = overlaps[:, counted].copy(), overlaps[:, ignored].copy()
         for row in range(len(overlaps)):
-            for columns, values in ((counted, free[row]), (ignored, overlaps[row, ignored])):
+            for columns, left in ((counted, free), (ignored, spare)):
+                values = left[row]
                 if len(columns) and values.max() >= threshold:
                     best = len(values) - 1 - int(np.argmax(values[::-1]))  # of equal ones the last, as COCO's
                     result[t, row] = columns[best]
-                    if columns is counted:
-                        free[:, best] = -1
+                    if columns is counted or (crowd is not None and not crowd[columns[best]]):
+                        left[:, best] = -1
                     break
     return result
 

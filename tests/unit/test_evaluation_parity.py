@@ -64,6 +64,53 @@ def test_average_precision_is_that_of_pycocotools(seed: int, kind: str) -> None:
     assert 0.2 < precision.map < 0.9
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_average_precision_of_key_points_is_that_of_pycocotools(seed: int) -> None:
+    coco, cocoeval = pytest.importorskip("pycocotools.coco"), pytest.importorskip("pycocotools.cocoeval")
+    truth, found = (with_points(side, seed) for side in scene(seed))
+    reference = coco.COCO()
+    reference.dataset = {
+        "info": {},
+        "images": [{"id": n + 1, "width": 720, "height": 720} for n in truth.sequences["clip"].frames],
+        "categories": [{"id": i + 1, "name": name} for i, name in enumerate(NAMES)],
+        "annotations": [points_entry(i + 1, *each) for i, each in enumerate(rows(truth))],
+    }
+    reference.createIndex()
+    results = reference.loadRes([points_entry(i + 1, *each) for i, each in enumerate(rows(found))])
+    judge = cocoeval.COCOeval(reference, results, "keypoints")
+    judge.evaluate()
+    judge.accumulate()
+    judge.summarize()
+    precision = evaluate(truth, found).keypoints
+    assert precision is not None
+    np.testing.assert_allclose((precision.map, precision.map50, precision.map75), judge.stats[:3], atol=1e-9)
+    assert 0.05 < precision.map < 0.9
+
+
+def with_points(annotations: Annotations, seed: int, count: int = 17) -> Annotations:
+    """Points at the same places of every box, a bit off where the score is low; some are not labelled."""
+    pattern = np.random.default_rng(99).uniform(0, 1, (count, 2))
+    random = np.random.default_rng(seed)
+    for items in annotations.sequences["clip"].frames.values():
+        for n, row in enumerate(items):
+            x1, y1, x2, y2 = row.box
+            places = np.array([x1, y1]) + pattern * np.array([x2 - x1, y2 - y1])
+            places += random.normal(0, 3 * (1 - row.score), (count, 2))
+            labelled = random.integers(0, 3, count) * (n % 5 != 4)
+            items[n] = row._replace(keypoints=np.column_stack([places, labelled]), area=0.6 * (x2 - x1) * (y2 - y1))
+    return annotations
+
+
+def points_entry(number: int, frame: int, row: Row) -> dict:
+    assert row.keypoints is not None
+    x1, y1, x2, y2 = row.box
+    return {
+        "id": number, "image_id": frame + 1, "category_id": NAMES.index(row.label) + 1, "score": row.score,
+        "bbox": [x1, y1, x2 - x1, y2 - y1], "area": row.area, "iscrowd": int(row.ignore),
+        "keypoints": row.keypoints.ravel().tolist(), "num_keypoints": int((row.keypoints[:, 2] > 0).sum()),
+    }  # fmt: skip
+
+
 def rows(annotations: Annotations) -> list[tuple[int, Row]]:
     return [(n, row) for n, items in annotations.sequences["clip"].frames.items() for row in items]
 
