@@ -24,16 +24,15 @@ from pipelines.gate import hold_until_loop_runs
 from pipelines.outcome import EXIT_COMPLETE, EXIT_FAILED, EXIT_PARTIAL, Outcome, SourceCount
 from pipelines.signals import RELOAD, signals_into
 from pipelines.sources import ENDED, SourceState, SourceStatus
-from pipelines.stall import describe_stall, holders
+from pipelines.stall import describe_stall, hanging_code, holders
 
 log = logging.getLogger("gstorch.runner")
 
 POLL_S = 0.1
 NULL_TIMEOUT_S = 5.0
+HANGS_AFTER_S = 2.0  # at a stop, one call of the user's code, or half of stop_timeout if that is longer
 ABORT_TIMEOUT_S = 1.0
 SAME_SIGNAL_S = 0.3  # `timeout` and terminals may deliver one and the same signal twice
-TRUNCATED_SLACK_S = 1.0
-TRUNCATED_SLACK_SHARE = 0.05
 
 COUNTERS = {
     "pyinfer": ("frames-inferred", "frames-failed", "nan-count"),
@@ -61,6 +60,7 @@ class Runner:
     _signalled_at: float | None = None
     _on_reload: Callable[[], None] | None = None
     _aborted: bool = False
+    _hangs: bool = False  # code of the user
     _silent: dict[int, int] = field(default_factory=dict)  # cameras that went silent: their frames until then
 
     def run(
@@ -156,8 +156,7 @@ class Runner:
                 self.outcome.first_result_s = now - started
             if frames != frames_before or self._only_cameras_are_away():
                 progressed_at, frames_before = now, frames
-            if self._stop_deadline is not None and now > self._stop_deadline:
-                log.warning("not drained within %.0f s of the stop: ending now", self.options.stop_timeout)
+            if self._stop_deadline is not None and self._gives_up_draining(now, now - progressed_at):
                 return
             if event is None and self._start_failed():
                 return
@@ -205,7 +204,7 @@ class Runner:
         elif event.name == "source-recovered":
             self._change(source_id, SourceState.RUNNING, "")
         elif event.name == "reconnect-attempt-exceeded":
-            self._source_failed(source_id, _gave_up(self.statuses[source_id], event))
+            self._source_failed(source_id, self.statuses[source_id].gave_up(event.fields.get("reason")))
 
     def _end(self, source_id: int) -> None:
         """The mux has seen the end of a source: of a file this is right, of a camera it is a loss."""
@@ -331,6 +330,19 @@ class Runner:
             if self.statuses[source_id].state not in ENDED:
                 self._end_pad(source_id)
 
+    def _gives_up_draining(self, now: float, still_s: float) -> bool:
+        """Whether to wait no more for what is in the pipeline: the time is up, or code of the user hangs in it."""
+        assert self._stop_deadline is not None
+        limit, operators = max(HANGS_AFTER_S, self.options.stop_timeout / 2), self.assembly.operators.values()
+        hanging = hanging_code(self.assembly.gst, self.assembly.graph, MUX, operators, still_s, limit)
+        if hanging:
+            log.warning("%s: it is not waited for, and what is behind it is lost", hanging)
+            self._hangs = True
+            return True
+        if now > self._stop_deadline:
+            log.warning("not drained within %.0f s of the stop: ending now", self.options.stop_timeout)
+        return now > self._stop_deadline
+
     def _end_pad(self, source_id: int) -> None:
         """Send EOS into the mux in the source's place; the pad itself then refuses later data with EOS."""
         pad = self._element(MUX).get_static_pad(f"sink_{self.pads[source_id]}")
@@ -351,7 +363,7 @@ class Runner:
             done.set()
 
         threading.Thread(target=to_null, name="shut-down", daemon=True).start()
-        limit = ABORT_TIMEOUT_S if self._aborted else NULL_TIMEOUT_S
+        limit = ABORT_TIMEOUT_S if self._aborted or self._hangs else NULL_TIMEOUT_S
         self.outcome.stuck = not done.wait(limit)
         watch.close()
         operators = self.assembly.operators.values()
@@ -372,7 +384,7 @@ class Runner:
             status, count = self.statuses[source_id], self.counts[source_id]
             if status.state in (SourceState.RUNNING, SourceState.STARTING):
                 self._change(source_id, SourceState.STOPPED, "")
-            elif status.state is SourceState.FINISHED and _ended_early(status, count):
+            elif status.state is SourceState.FINISHED and status.ended_early(count):
                 reason = f"decoded {count.frames} of about {status.expected_frames} frames"
                 self._change(source_id, SourceState.TRUNCATED, reason)
 
@@ -384,16 +396,3 @@ class Runner:
     def _names(self, *states: SourceState) -> list[str]:
         """Names of the sources in these states; of all, by source id, if none is given."""
         return [str(s.source.name) for s in self.statuses if not states or s.state in states]
-
-
-def _gave_up(status: SourceStatus, event: BusEvent) -> str:
-    attempts, reason = status.source.reconnect.attempts, event.fields.get("reason", status.reason)
-    return f"gave up after {attempts} attempt{'s' if attempts != 1 else ''} to reconnect: {reason}"
-
-
-def _ended_early(status: SourceStatus, count: SourceCount) -> bool:
-    media = status.facts.media
-    if media is None or media.duration_s is None or not media.frames:
-        return False
-    slack = max(TRUNCATED_SLACK_S, TRUNCATED_SLACK_SHARE * media.duration_s)
-    return count.frames == 0 or (media.duration_s - count.position > slack and count.frames < media.frames * 0.98)

@@ -10,8 +10,11 @@ from typing import Any
 
 from pipelines.definition import Source
 from pipelines.media import MediaError, MediaInfo, discover
+from pipelines.outcome import SourceCount
 
 DISCOVERY_TIMEOUT_S = 5.0
+TRUNCATED_SLACK_S = 1.0
+TRUNCATED_SLACK_SHARE = 0.05
 
 
 class SourceState(StrEnum):
@@ -55,6 +58,19 @@ class SourceStatus:
     def expected_frames(self) -> int | None:
         """About how many frames the file has."""
         return self.facts.media.frames if self.facts.media and not self.live else None
+
+    def ended_early(self, count: SourceCount) -> bool:
+        """Whether a file came to its end with a good part of it missing."""
+        media = self.facts.media
+        if media is None or media.duration_s is None or not media.frames:
+            return False
+        slack = max(TRUNCATED_SLACK_S, TRUNCATED_SLACK_SHARE * media.duration_s)
+        return count.frames == 0 or (media.duration_s - count.position > slack and count.frames < media.frames * 0.98)
+
+    def gave_up(self, reason: str | None) -> str:
+        """Why a camera is not connected to any more, after the last attempt failed for ``reason``."""
+        attempts = self.source.reconnect.attempts
+        return f"gave up after {attempts} attempt{'s' if attempts != 1 else ''} to reconnect: {reason or self.reason}"
 
 
 def survey(sources: Sequence[Source]) -> list[SourceFacts]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from elements.base import Gst
 from pipelines.graph import Graph, Node
+
+INFERENCE = "pyinfer"
 
 
 def holders(gst: Gst.Bin, graph: Graph, behind: str) -> list[Node]:
@@ -17,6 +20,26 @@ def holders(gst: Gst.Bin, graph: Graph, behind: str) -> list[Node]:
     later = set(_behind(graph, behind))
     busy = {name for name in later if _is_busy(gst.get_by_name(name))}
     return [graph.nodes[name] for name in graph.nodes if name in busy and not busy.intersection(graph.successors(name))]
+
+
+def hanging_code(
+    gst: Gst.Bin, graph: Graph, behind: str, operators: Iterable[Any], still_s: float, limit_s: float
+) -> str:
+    """Which code of the user has held the stream for ``limit_s``, so that it may never return; empty if none has.
+
+    Args:
+        gst: the pipeline.
+        graph: of the pipeline.
+        behind: node after which elements are looked at.
+        operators: those of the pipeline.
+        still_s: seconds since a frame came through.
+        limit_s: seconds.
+    """
+    busy = next((operator.busy for operator in operators if getattr(operator, "busy_s", 0.0) >= limit_s), "")
+    if busy or still_s < limit_s:
+        return str(busy)
+    model = next((node for node in holders(gst, graph, behind) if node.factory == INFERENCE), None)
+    return "" if model is None else f"the model of '{model.name}' has been at a batch for {still_s:.0f} s"
 
 
 def describe_stall(gst: Gst.Bin, graph: Graph, behind: str) -> str:

@@ -140,6 +140,12 @@ class UserOperator(Operator):
             return ""
         return f"operator '{self._name}' has been at {place or 'a batch'} for {time.monotonic() - since:.0f} s"
 
+    @property
+    def busy_s(self) -> float:
+        """For how many seconds it has been at what it is doing in the stream."""
+        since = self._at[1]
+        return time.monotonic() - since if since else 0.0
+
     def _edit(self, view: FrameView, batch_meta: Any, frame_meta: Any, placement: Placement) -> Any:
         answer = self._call(view)
         if answer is None:

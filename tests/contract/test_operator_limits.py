@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 import pytest
 
 from elements.base import ElementError
 from pipelines.closing import busy_operators
+from pipelines.graph import Graph
 from pipelines.scripted import batch_of, use_portable_api
+from pipelines.stall import hanging_code
 from pipelines.testing import ScriptedFrame, objects_of, run_operator
 
 use_portable_api()
@@ -134,3 +137,20 @@ def test_an_operator_that_holds_the_stream_up_is_named():
     runner.handle_metadata(batch_of([frame(number=4)]))
     assert told == ["; operator 'slow' has been at source 'door', frame 4 for 0 s"]
     assert busy_operators([runner]) == ""
+
+
+def test_a_stop_does_not_wait_for_an_operator_that_hangs(monkeypatch):
+    told = []
+
+    class Hangs:
+        def process(self, f):
+            now = time.monotonic()
+            monkeypatch.setattr("pipelines.operators.user.time.monotonic", lambda: now + 4)
+            told.extend(hanging_code(None, Graph("p"), "mux", [object(), runner], 0, limit) for limit in (5, 4))
+
+    runner = UserOperator(
+        name="slow", operator=Hangs, params={}, sources=["door"], padding=False, mux_size=None, run="inline", queue=1,
+        overflow="drop-oldest", on_error="stop", report=lambda text, _trace: told.append(text),
+    )  # fmt: skip
+    runner.handle_metadata(batch_of([frame(number=4)]))
+    assert told == ["", "operator 'slow' has been at source 'door', frame 4 for 4 s"]
