@@ -45,6 +45,8 @@ def difference(a: np.ndarray, b: np.ndarray) -> str:
 
 @pytest.mark.parametrize("name", TEXTURED)
 def test_a_model_sees_what_it_sees_on_the_cpu(clips: Path, name: str) -> None:  # noqa: F811
+    if not (clips / "inputs.npz").is_file():
+        pytest.skip("the clips are of an older `python -m tests.gpu.make_clips`")
     expected = np.load(clips / "inputs.npz")[name]
     found: list[dict[str, np.ndarray]] = []
     surfaces = []

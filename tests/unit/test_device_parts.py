@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from elements.inference.gpu.letterbox import Pixels  # noqa: E402
 from elements.inference.gpu.nms import suppress  # noqa: E402
-from tests.device_checks import LETTERBOXES, TASKS, check_detect, check_letterbox  # noqa: E402
+from tests.device_checks import LETTERBOXES, TASKS, check_detect, check_letterbox, check_planar_letterbox  # noqa: E402
 from tests.torch_models import LAYOUTS  # noqa: E402
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -34,6 +34,12 @@ def suppression(fused):
 def test_letterbox_is_that_of_the_host(options, dtype, fused):
     check_letterbox("cpu", options, dtype, fused)
     check_letterbox("cpu", options, dtype, fused, channels_last=True)
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="needs TRITON_INTERPRET=1")  # plain torch: test_resampling.py
+@pytest.mark.parametrize("options", LETTERBOXES, ids=lambda o: f"{o.letterbox}-{o.color}-{o.scale}")
+def test_letterbox_of_planes_is_that_of_the_host(options):
+    check_planar_letterbox("cpu", options, torch.float16, fused=True)
 
 
 @pytest.mark.parametrize("fused", FUSED, ids=["torch", "triton"])

@@ -16,14 +16,13 @@ from elements.inference.gpu.resampling import Taps, resample, to_rgb  # noqa: E4
 FULL = ColorSpace(BT601.kr, BT601.kb, True)
 SIZES = [
     ((1920, 1080), (640, 360)),
-    ((1920, 1080), (416, 416)),
+    ((960, 540), (416, 416)),
     ((1280, 720), (640, 360)),  # 2:1
     ((640, 360), (640, 360)),
     ((320, 240), (640, 480)),
     ((427, 241), (416, 416)),
     ((427, 241), (427, 241)),
     ((1919, 1079), (640, 360)),
-    ((3840, 2160), (640, 360)),
     ((5, 3), (333, 1)),
     ((1, 1), (7, 9)),
 ]
@@ -39,7 +38,7 @@ def random_sizes(count: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
 
 
 def test_a_plane_is_resampled_as_opencv_does_it() -> None:
-    for (width, height), target in SIZES + random_sizes(150):
+    for (width, height), target in SIZES + random_sizes(40):
         plane = noise((height, width))
         expected = cv2.resize(plane, target, interpolation=cv2.INTER_LINEAR)
         taps = Taps.across(width, target[0], width), Taps.down(height, target[1], height)
@@ -63,7 +62,7 @@ def test_taps_repeat_the_edges() -> None:
 @pytest.mark.parametrize("format", ["I420", "NV12"])
 def test_rgb_is_that_of_the_cpu(format: str) -> None:
     spaces = [BT601, BT709, BT2020, FULL]
-    for number, (source, target) in enumerate(SIZES + random_sizes(100)):
+    for number, (source, target) in enumerate(SIZES + random_sizes(20)):
         color = spaces[number % len(spaces)]
         planes = tuple(noise(shape) for shape in plane_shapes(format, *source))
         picture = Picture(format, planes, color)
