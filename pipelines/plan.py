@@ -51,7 +51,7 @@ def make_plan(definition: Definition) -> Plan:
 
 
 def _import_ahead(definition: Definition) -> None:
-    """Import what the stages will need while files are looked into: the tracker's library takes about a second."""
+    """Import what the stages will need while files are looked into: SciPy, for the tracker, takes half a second."""
     if any(isinstance(stage, TrackStage) for stage in definition.stages) and not deepstream_available():
         threading.Thread(target=importlib.import_module, args=(TRACKING,), name="import", daemon=True).start()
 
