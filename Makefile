@@ -1,5 +1,7 @@
 # make demo, make test and make lint set up what they need; a second call is quick and silent.
 PYTHON := .venv/bin/python
+# The tests start the program hundreds of times: its modules are compiled once
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-services lint bench clean
 
@@ -14,7 +16,7 @@ demo: .venv/.ready
 	@$(PYTHON) -m tools.demo
 
 test: .venv/.ready
-	@$(PYTHON) -m pytest -q
+	@$(PYTHON) -m pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # Mosquitto, RabbitMQ, Redis and NATS, for tests that are skipped without them
 test-services:
