@@ -65,6 +65,7 @@ def test_what_an_element_can_have_it_has(factory, properties, caplog):
     assert caplog.text == ""
 
 
+@pytest.mark.filterwarnings("ignore::gi.repository.GObject.Warning")  # GLib tells it as well
 @pytest.mark.parametrize(
     ("factory", "properties", "problem"),
     [
