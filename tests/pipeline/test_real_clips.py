@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gstorch_cli import count_frames, events, frame_times, gstorch
+from tests.gstorch_cli import Result, count_frames, events, frame_times, gstorch
 
 ONE_BY_ONE = [(6.1, 19.6), (22.8, 44.8), (50.2, 69.8), (74.5, 86.7), (92.2, 119.8), (123.5, 135.9)]
 PERSON = "person"
@@ -35,12 +35,36 @@ def videos(shared_data: Path) -> Path:
     return shared_data / "videos"
 
 
-def test_one_by_one_gives_six_visits(videos, yolox, tmp_path):
-    clip = videos / "one-by-one-person-detection.mp4"
-    out = tmp_path / "events.jsonl"
-    result = gstorch("run", clip, "--model", yolox, "--confidence", "0.35", "--events", out, "--json", "-q")
+@pytest.fixture(scope="module")
+def visits(videos: Path, yolox: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """The definition ``visits.yaml`` and its run, with ``events.jsonl`` beside it.
+
+    Who comes to the table crosses the line before it; who leaves passes the zone at the right; ``view`` is all.
+    """
+    definition = tmp_path_factory.mktemp("visits") / "visits.yaml"
+    definition.write_text(
+        f"""
+pipeline: visits
+sources: [{{name: room, uri: {videos / "one-by-one-person-detection.mp4"}}}]
+stages:
+  - infer: {{model: {yolox}, confidence: 0.35, classes: [person], rectangular: true}}
+  - track:
+  - analyze:
+      anchor: center
+      lines: [{{name: table, points: [[0.3, 0.6], [0.8, 0.6]], towards: [0.5, 0.3]}}]
+      zones:
+        - {{name: exit, polygon: [[0.85, 0], [1, 0], [1, 1], [0.85, 1]]}}
+        - {{name: view, polygon: [[0, 0], [1, 0], [1, 1], [0, 1]]}}
+outputs: [events: {{path: events.jsonl}}]
+"""
+    )
+    result = gstorch("run", definition, "--json", "-q")
     assert result.code == 0, result.stderr
-    lines = events(out)
+    return definition, result
+
+
+def test_one_by_one_gives_six_visits(visits):
+    lines = events(visits[0].parent / "events.jsonl")
     assert [e["frame"] for e in lines] == list(range(1394))
     found = presence(lines)
     assert len(found) == 6
@@ -105,28 +129,9 @@ def test_one_good_and_one_bad_file_is_partial(videos, yolox, tmp_path):
     assert {e["source_id"] for e in events(out)} == {1}
 
 
-def test_line_and_zones_count_six_visits_with_their_dwell_times(videos, yolox, tmp_path):
-    """Who comes to the table crosses the line before it; who leaves passes the zone at the right; ``view`` is all."""
-    clip, out = videos / "one-by-one-person-detection.mp4", tmp_path / "events.jsonl"
-    definition = tmp_path / "visits.yaml"
-    definition.write_text(
-        f"""
-pipeline: visits
-sources: [{{name: room, uri: {clip}}}]
-stages:
-  - infer: {{model: {yolox}, confidence: 0.35, classes: [person], rectangular: true}}
-  - track:
-  - analyze:
-      anchor: center
-      lines: [{{name: table, points: [[0.3, 0.6], [0.8, 0.6]], towards: [0.5, 0.3]}}]
-      zones:
-        - {{name: exit, polygon: [[0.85, 0], [1, 0], [1, 1], [0.85, 1]]}}
-        - {{name: view, polygon: [[0, 0], [1, 0], [1, 1], [0, 1]]}}
-outputs: [events: {{path: {out}}}]
-"""
-    )
-    result = gstorch("run", definition, "--json", "-q")
-    assert result.code == 0, result.stderr
+def test_line_and_zones_count_six_visits_with_their_dwell_times(visits):
+    definition, result = visits
+    out = definition.parent / "events.jsonl"
     counts = result.summary["operators"]["analyze"]["room"]
     assert (counts["lines"]["table"]["in"], counts["lines"]["table"]["out"]) == (6, 0)
     for zone in ("exit", "view"):
@@ -138,9 +143,9 @@ outputs: [events: {{path: {out}}}]
         assert visit["dwell_s"] == pytest.approx(end - start, abs=0.7)
         assert visit["entered_s"] == pytest.approx(start, abs=0.7)
         assert visit["time_s"] == pytest.approx(end, abs=0.7)
-    again = tmp_path / "again.yaml"
-    again.write_text(definition.read_text().replace(str(out), str(tmp_path / "again.jsonl")))
+    again = definition.with_name("again.yaml")
+    again.write_text(definition.read_text().replace("events.jsonl", "again.jsonl"))
     replayed = gstorch("replay", out, again, "--json", "-q")
     assert replayed.code == 0, replayed.stderr
     assert replayed.summary["operators"]["analyze"]["room"] == counts
-    assert [e for line in events(tmp_path / "again.jsonl") for e in line.get("events", [])] == told
+    assert [e for line in events(definition.with_name("again.jsonl")) for e in line.get("events", [])] == told
