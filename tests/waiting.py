@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-LIMIT_S = 120.0
+LIMIT_S = 300.0
 SOON_S = 60.0  # where a test is about an end that comes soon, and not after minutes or never
 _PAUSE_S = 0.01
 T = TypeVar("T")
