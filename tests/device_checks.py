@@ -162,13 +162,19 @@ PLANAR_NETWORK = (20, 12)  # for Triton's interpreter, which takes a second for 
 
 
 class PlanarFrame:
-    """A 4:2:0 picture on a torch device, and the same for the host; rows are padded."""
+    """A 4:2:0 picture on a torch device, and the same for the host; rows are padded. Noise unless ``rgb`` is given."""
 
-    def __init__(self, format: str, size: tuple[int, int], color: ColorSpace, device: str) -> None:
+    source_id = frame_number = pts = 0
+
+    def __init__(
+        self, format: str, size: tuple[int, int], color: ColorSpace, device: str, rgb: np.ndarray | None = None
+    ) -> None:
         self.width, self.height = size
         rng = np.random.default_rng(self.width)
         planes = [rng.integers(0, 256, shape, np.uint8) for shape in plane_shapes(format, *size)]
         self.picture = Picture(format, tuple(planes), color)
+        if rgb is not None:
+            self.picture.write_rgb(rgb)
         memory = [torch.from_numpy(np.pad(p.reshape(len(p), -1), ((0, 0), (0, 13)))).to(device) for p in planes]
         luma, blue = memory[0].data_ptr(), memory[1].data_ptr()
         red, step = (memory[2].data_ptr(), 1) if format == "I420" else (blue + 1, 2)

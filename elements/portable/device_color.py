@@ -28,7 +28,7 @@ def rgb_of(planes: DevicePlanes) -> DeviceArray:
 
     stream = _stream(torch, planes.device)
     with torch.inference_mode(), torch.cuda.stream(stream):
-        rgb = to_rgb(planes)
+        (rgb,) = to_rgb([planes])
     stream.synchronize()  # whoever reads it may be on another stream
     return DeviceArray(rgb.data_ptr(), tuple(rgb.shape), tuple(rgb.stride()), planes.device, rgb)
 

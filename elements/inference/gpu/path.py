@@ -28,6 +28,7 @@ from elements.inference.gpu.letterbox import (
     letterbox,
 )
 from elements.inference.gpu.nms import suppress
+from elements.inference.gpu.rgb import to_rgb
 from elements.inference.gpu.runners import CaptureError, GraphRunner, Post, Runner
 from elements.inference.letterbox import Size, place_all
 from elements.inference.loading import LoadedModel
@@ -225,14 +226,18 @@ class DevicePath:
     def _pictures_of_crops(self, crops: CropBatch) -> tuple[list[Any], IntArray] | None:
         """The pictures that crops are cut from, and the rows of `fill_table`; ``None`` if not all are on the device."""
         pictures, rows = [], []
-        for frame, part in crops.by_frame():
+        for frame, _ in crops.by_frame():
             with blaming(frame):
-                picture = self._rgb(frame)
+                picture = self._picture(frame)
                 if picture is None:
                     return None
-                pixels = Pixels.of(picture)
-            regions = scaled_regions(crops.regions[part], (frame.width, frame.height), (pixels.width, pixels.height))
             pictures.append(picture)
+        planar = [number for number, picture in enumerate(pictures) if isinstance(picture, DevicePlanes)]
+        for number, rgb in zip(planar, to_rgb([pictures[number] for number in planar]), strict=True):
+            pictures[number] = rgb
+        for picture, (frame, part) in zip(pictures, crops.by_frame(), strict=True):
+            pixels = Pixels.of(picture)
+            regions = scaled_regions(crops.regions[part], (frame.width, frame.height), (pixels.width, pixels.height))
             rows.append(pixels.parts(regions))
         return pictures, np.concatenate(rows)
 
@@ -242,10 +247,6 @@ class DevicePath:
         if planes is not None:
             check_device(torch.device("cuda", planes.device), self._engine.device)
             return planes
-        return self._rgb(frame)
-
-    def _rgb(self, frame: Frame) -> Any:
-        """As `_picture`, in RGB: what objects are cut from."""
         if self._fused and (complete := getattr(frame, "device_picture", None)) is not None:
             check_picture(complete, self._engine.device)
             return complete  # no tensor is made: for many frames that takes longer than the kernel
