@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import subprocess
 import tempfile
 import threading
@@ -69,12 +70,12 @@ def definition(clip: Path, sources: int, objects: int) -> dict[str, Any]:
 
 def cpu_ms() -> dict[str, float]:
     """CPU time so far of the threads that carry batches."""
-    names = {thread.native_id: thread.name for thread in threading.enumerate()}
+    ours = {t.native_id: t.name for t in threading.enumerate() if t.name.endswith(("-batches", "-results"))}
     found: dict[str, float] = {}
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-            name = names.get(int(task.name)) or (task / "comm").read_text().strip()
-            if name.endswith(("-batches", "-results")) or name.startswith("queue"):
+            name = ours.get(int(task.name)) or (task / "comm").read_text().strip()
+            if int(task.name) in ours or re.search("(^|-)queue", name):  # queues of the pipeline, none of a decoder
                 spent = int((task / "schedstat").read_text().split()[0]) / 1e6
                 found[name] = found.get(name, 0) + spent
     return found

@@ -23,6 +23,10 @@ from gi.repository import GstVideo as GstVideo  # noqa: E402
 
 log = logging.getLogger("gstorch.elements")
 
+# A name of Gst takes PyGObject a microsecond to find, each time. These are asked for with every frame or buffer.
+for _name in ("SECOND", "CLOCK_TIME_NONE", "FlowReturn", "EventType", "PadProbeReturn"):
+    setattr(Gst, _name, getattr(Gst, _name))
+
 NVMM = "memory:NVMM"
 AUTHOR = "gstorch developers"
 

@@ -31,9 +31,31 @@ class _MapInfo(ctypes.Structure):
     )
 
 
+class _VideoMeta(ctypes.Structure):
+    """GstVideoMeta of gstvideometa.h on 64-bit machines, as far as the strides."""
+
+    _fields_ = (
+        ("meta", ctypes.c_void_p * 2),
+        ("buffer", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("format", ctypes.c_int),
+        ("id", ctypes.c_int),
+        ("width", ctypes.c_uint),
+        ("height", ctypes.c_uint),
+        ("n_planes", ctypes.c_uint),
+        ("offset", ctypes.c_size_t * 4),
+        ("stride", ctypes.c_int * 4),
+    )
+
+
 _gst.gst_buffer_map.argtypes = [ctypes.c_void_p, ctypes.POINTER(_MapInfo), ctypes.c_int]
 _gst.gst_buffer_unmap.argtypes = [ctypes.c_void_p, ctypes.POINTER(_MapInfo)]
+_gst.gst_buffer_n_memory.argtypes = [ctypes.c_void_p]
+_video = ctypes.PyDLL("libgstvideo-1.0.so.0")
+_video.gst_buffer_get_video_meta.argtypes = [ctypes.c_void_p]
+_video.gst_buffer_get_video_meta.restype = ctypes.POINTER(_VideoMeta)
 
+_READ, _WRITE = int(Gst.MapFlags.READ), int(Gst.MapFlags.WRITE)
 _FULL_RANGE = 1  # GST_VIDEO_COLOR_RANGE_0_255, a name that is no Python identifier
 _MATRICES = {
     GstVideo.VideoColorMatrix.BT601: (BT601.kr, BT601.kb),
@@ -99,28 +121,20 @@ def picture_of(buffer: Gst.Buffer, layout: VideoLayout) -> Picture:
     Raises:
         ElementError: if the buffer is smaller than its layout says.
     """
-    meta = GstVideo.buffer_get_video_meta(buffer)
-    planes = len(layout.offsets)
-    offsets = tuple(meta.offset[:planes]) if meta else layout.offsets
-    strides = tuple(meta.stride[:planes]) if meta else layout.strides
-    data = _bytes_of(buffer, Gst.MapFlags.READ)
-    return Picture(layout.format, _views(data, layout, offsets, strides), layout.color, source=buffer)
+    offsets, strides = _offsets_and_strides(buffer, layout)
+    views = _views(_bytes_of(buffer, _READ), layout, offsets, strides)
+    return Picture(layout.format, views, layout.color, source=buffer)
 
 
 def is_standard(buffer: Gst.Buffer, layout: VideoLayout) -> bool:
     """Whether the buffer's planes lie where the layout says, so that its GstVideoMeta need not be read."""
-    meta = GstVideo.buffer_get_video_meta(buffer)
-    planes = len(layout.offsets)
-    return meta is None or (tuple(meta.offset[:planes]), tuple(meta.stride[:planes])) == (
-        layout.offsets,
-        layout.strides,
-    )
+    return _offsets_and_strides(buffer, layout) == (layout.offsets, layout.strides)
 
 
 def new_video_buffer(layout: VideoLayout) -> tuple[Gst.Buffer, Picture]:
     """A buffer in the layout, and its pixels to be written."""
     buffer = Gst.Buffer.new_allocate(None, layout.size, None)
-    data = _bytes_of(buffer, Gst.MapFlags.WRITE)
+    data = _bytes_of(buffer, _WRITE)
     return buffer, Picture(layout.format, _views(data, layout, layout.offsets, layout.strides), layout.color)
 
 
@@ -138,34 +152,46 @@ def address_of(buffer: Gst.Buffer) -> int:
         ElementError: if GStreamer cannot map it.
     """
     info = _MapInfo()
-    if not _gst.gst_buffer_map(hash(buffer), ctypes.byref(info), int(Gst.MapFlags.READ)):
+    if not _gst.gst_buffer_map(hash(buffer), ctypes.byref(info), _READ):
         raise ElementError("GStreamer could not map a frame's memory")
     _gst.gst_buffer_unmap(hash(buffer), ctypes.byref(info))
     return int(info.data)
 
 
-def _bytes_of(buffer: Gst.Buffer, access: Gst.MapFlags) -> Image:
-    info = _MapInfo()
-    if not _gst.gst_buffer_map(hash(buffer), ctypes.byref(info), int(access)):
+def _offsets_and_strides(buffer: Gst.Buffer, layout: VideoLayout) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Where the buffer's planes lie. Read with ctypes: through PyGObject it takes longer than all else of a frame."""
+    meta = _video.gst_buffer_get_video_meta(hash(buffer))
+    if not meta:
+        return layout.offsets, layout.strides
+    planes, found = len(layout.offsets), meta.contents
+    return tuple(found.offset[:planes]), tuple(found.stride[:planes])
+
+
+def _bytes_of(buffer: Gst.Buffer, access: int) -> Image:
+    address, info = hash(buffer), _MapInfo()
+    if not _gst.gst_buffer_map(address, ctypes.byref(info), access):
         raise ElementError("GStreamer could not map a frame's memory")
     # System memory stays where it is after unmapping; only a buffer of several memories is merged into a passing one.
-    data: Any = np.asarray(_Memory(buffer, info.data, info.size, access == Gst.MapFlags.READ))
-    if buffer.n_memory() > 1:
+    data: Any = np.asarray(_Memory(buffer, info.data, info.size, access == _READ))
+    if _gst.gst_buffer_n_memory(address) > 1:
         data = data.copy()
-    _gst.gst_buffer_unmap(hash(buffer), ctypes.byref(info))
+    _gst.gst_buffer_unmap(address, ctypes.byref(info))
     return data  # type: ignore[no-any-return]
 
 
 def _views(data: Image, layout: VideoLayout, offsets: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Image, ...]:
-    shapes = plane_shapes(layout.format, layout.width, layout.height)
-    for shape, offset, stride in zip(shapes, offsets, strides, strict=True):
-        if offset + (shape[0] - 1) * stride + math.prod(shape[1:]) > data.size:
-            raise ElementError(f"a frame of {data.size} bytes is too small for {layout}")
-    return tuple(
-        np.ndarray(shape, np.uint8, data, offset, (stride, *_inner_strides(shape)))  # type: ignore[arg-type]
-        for shape, offset, stride in zip(shapes, offsets, strides, strict=True)
-    )
+    places, end = _places(layout.format, layout.width, layout.height, offsets, strides)
+    if end > data.size:
+        raise ElementError(f"a frame of {data.size} bytes is too small for {layout}")
+    return tuple(np.ndarray(shape, np.uint8, data, offset, steps) for shape, offset, steps in places)  # type: ignore[arg-type]
 
 
-def _inner_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (shape[2], 1) if len(shape) == 3 else (1,)
+@functools.lru_cache(64)
+def _places(
+    format: str, width: int, height: int, offsets: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[list[tuple[tuple[int, ...], int, tuple[int, ...]]], int]:
+    """Shape, offset and strides of each plane, and how many bytes a frame has at least."""
+    shapes = plane_shapes(format, width, height)
+    inner = [(shape[2], 1) if len(shape) == 3 else (1,) for shape in shapes]
+    places = [(s, offset, (stride, *i)) for s, offset, stride, i in zip(shapes, offsets, strides, inner, strict=True)]
+    return places, max(offset + (s[0] - 1) * steps[0] + math.prod(s[1:]) for s, offset, steps in places)
