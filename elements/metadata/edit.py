@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +29,7 @@ from elements.metadata.detections import FloatArray
 from elements.metadata.nvds.binding import LIBRARY, WITHOUT, library
 from elements.metadata.nvds.editor import NvdsEditor
 from elements.metadata.nvds.handles import handle_problem
+from elements.metadata.object_fields import ObjectFields
 from elements.metadata.object_rows import ObjectRow, read_rows
 from elements.metadata.plain_editor import PlainEditor
 
@@ -242,6 +243,26 @@ def lineage_of(object_meta: Any) -> tuple[int, int]:
     return (0, 0) if editor is None else editor.lineage(object_meta)
 
 
+def read_objects(frame_meta: Any) -> Iterator[tuple[Any, ObjectFields, bool]]:
+    """The objects of a frame, newest first: ObjectMetadata, what every object has, and whether there may be more.
+
+    More is what is attached: classifiers' labels, a mask, a parent, user metadata. For the hot path: each look at a
+    handle takes longer than all its fields.
+    """
+    editor = find_editor(frame_meta)
+    if isinstance(editor, PlainEditor):
+        return editor.read_objects(frame_meta)
+    return _objects_through_api(frame_meta, editor)
+
+
+def _objects_through_api(frame_meta: Any, editor: NvdsEditor | None) -> Iterator[tuple[Any, ObjectFields, bool]]:
+    for item in frame_meta.object_items:
+        rect = item.rect_params
+        place = (rect.left, rect.top, rect.width, rect.height, rect.rotation_angle)
+        fields = ObjectFields(int(item.class_id), int(item.object_id), item.confidence, item.label, *place)
+        yield item, fields, editor is None or not editor.is_bare(item)
+
+
 def editor_of(handle: Any) -> Editor:
     """The editor for the runtime that a handle comes from.
 
@@ -256,7 +277,7 @@ def editor_of(handle: Any) -> Editor:
     return editor
 
 
-def find_editor(handle: Any) -> Editor | None:
+def find_editor(handle: Any) -> PlainEditor | NvdsEditor | None:
     """The editor for the runtime that a handle comes from; ``None``, after one warning, if its library is unusable."""
     if hasattr(handle, "_meta"):
         return _plain

@@ -118,3 +118,10 @@ class Placements(Sequence[Placement]):
         corners = (boxes.reshape(-1, 2, 2) - offset[which]) / scale[which]
         in_source: FloatArray = corners.reshape(-1, 4).astype(np.float32)
         return in_source
+
+
+def all_to_source(boxes: FloatArray, placements: Sequence[Placement], counts: Sequence[int]) -> FloatArray:
+    """`Placement.to_source` of several frames at once: ``counts[0]`` boxes of the first, then those of the next."""
+    offsets = np.array([(p.left, p.top) * 2 for p in placements], np.float32).reshape(-1, 4).repeat(counts, axis=0)
+    scales = np.array([p.scale * 2 for p in placements], np.float32).reshape(-1, 4).repeat(counts, axis=0)
+    return np.asarray((boxes - offsets) / scales, np.float32)

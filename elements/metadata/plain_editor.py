@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from elements.metadata.detections import FloatArray
+from elements.metadata.look import Look
+from elements.metadata.object_fields import ObjectFields
 from elements.metadata.object_rows import ObjectRow
-from elements.portable.meta import ClassifierMeta, LabelInfo, UserMeta
+from elements.portable.meta import ClassifierMeta, LabelInfo, ObjectMeta, UserMeta
 
 _meta_types: dict[str, int] = {}
 _numbers = itertools.count(8194)  # DeepStream's first registered number
@@ -53,9 +55,9 @@ class PlainEditor:
     def rows(self, target: Any, component_id: int) -> list[ObjectRow]:
         """The frame's objects of one component."""
         return [
-            (place, item.class_id, item.label, item.object_id, r.left, r.top, r.width, r.height, r.rotation_angle)
+            (place, item.class_id, item.label, item.object_id, *item.place)
             for place, item in enumerate(reversed(target._meta.objects))
-            if item.unique_component_id == component_id and (r := item.rect)
+            if item.unique_component_id == component_id
         ]
 
     def set_detector_box(self, target: Any, left: float, top: float, width: float, height: float) -> None:
@@ -89,6 +91,16 @@ class PlainEditor:
         """Numbers for the object and for its parent, 0 if it has none."""
         meta = target._meta
         return id(meta), 0 if meta.parent is None else id(meta.parent)
+
+    def append_objects(self, target: Any, rows: Sequence[ObjectFields], component_id: int, look: Look) -> None:
+        """What the writer does through pyservicemaker's API elsewhere, in a fraction of the time."""
+        target._meta.objects += [ObjectMeta.of_fields(row, component_id, look) for row in rows]
+
+    def read_objects(self, target: Any) -> Iterator[tuple[Any, ObjectFields, bool]]:
+        """As `elements.metadata.edit.read_objects`."""
+        for item in target.object_items:
+            meta = item._meta
+            yield item, meta.fields, not meta.is_bare
 
     def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int:
         """Remove the objects for which ``predicate`` holds; the number of them."""

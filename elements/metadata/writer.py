@@ -5,8 +5,8 @@ What is written on each object is what nvinfer leaves there, so that nvtracker, 
 
 from __future__ import annotations
 
+import functools
 import math
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -17,16 +17,16 @@ from pydantic_core import to_json
 
 from elements.metadata.detections import Detections, FloatArray, mask_windows
 from elements.metadata.edit import Editor, attach_json, attach_json_text, find_editor
+from elements.metadata.look import Look, look_of, place_text
 from elements.metadata.masks import THRESHOLD, mask_over_box
+from elements.metadata.object_fields import ObjectFields
 from elements.metadata.placement import Placement
+from elements.metadata.plain_editor import PlainEditor
 
 KEYPOINTS = "keypoints"  # JSON of an object: [[x, y, score], …] in mux-frame pixels
 EMBEDDING = "embedding"  # JSON of an object: [number, …]
 UNTRACKED_OBJECT_ID = 2**64 - 1
 LABEL_BYTES = 127  # MAX_LABEL_SIZE of nvdsmeta.h less the terminator; the native setter does not check
-BORDER_WIDTH = 3
-FONT_SIZE = 11
-TEXT_ABOVE = 10  # pixels from the box's top to the label's
 
 
 def write_detections(
@@ -59,44 +59,85 @@ def write_detections(
     """
     if not len(detections):
         return
-    rect, text = _templates.of(osd)
-    boxes = placement.to_mux(detections.boxes).tolist()
-    scores, class_ids = detections.scores.tolist(), detections.class_ids.tolist()
-    angles = detections.angles.tolist() if detections.angles is not None else [0.0] * len(boxes)
-    tracks = detections.track_ids.tolist() if detections.track_ids is not None else [-1] * len(boxes)
-    keypoints = _keypoints_in_mux(detections, placement)
-    for row, (x1, y1, x2, y2) in enumerate(boxes):
-        class_id, track = class_ids[row], tracks[row]
-        name = labels[row] if labels else names[class_id] if class_id < len(names) else str(class_id)
-        label = short_label(name)
+    rows = _rows(detections, placement, names, class_offset, labels)
+    editor, look = find_editor(frame_meta), look_of(osd)
+    if isinstance(editor, PlainEditor):
+        editor.append_objects(frame_meta, rows, component_id, look)
+    else:
+        _append_objects(batch_meta, frame_meta, rows, component_id, look, editor)
+    if editor is not None and (parent is not None or _has_more(detections)):
+        keypoints = _keypoints_in_mux(detections, placement)
+        newest_first = range(len(rows) - 1, -1, -1)
+        for row, object_meta in zip(newest_first, frame_meta.object_items, strict=False):
+            _write_more(editor, object_meta, detections, row, keypoints, component_id)
+            if parent is not None:
+                editor.set_parent(object_meta, parent)
+
+
+def _rows(
+    detections: Detections,
+    placement: Placement,
+    names: Sequence[str],
+    class_offset: int,
+    labels: Sequence[str] | None,
+) -> list[ObjectFields]:
+    """What `write_detections` writes on each object, but for what few detections have."""
+    count = len(detections)
+    class_ids = detections.class_ids.tolist()
+    if labels is None:
+        labels = [names[number] if number < len(names) else str(number) for number in class_ids]
+    corners = placement.to_mux(detections.boxes).astype(np.float64)
+    boxes = np.hstack([corners[:, :2], corners[:, 2:] - corners[:, :2]]).tolist()
+    degrees = [0.0] * count if detections.angles is None else [math.degrees(a) for a in detections.angles.tolist()]
+    tracks = [-1] * count if detections.track_ids is None else detections.track_ids.tolist()
+    scores = detections.scores.tolist()
+    return [
+        ObjectFields(
+            number + class_offset,
+            track if track >= 0 else UNTRACKED_OBJECT_ID,
+            score,
+            short_label(label),
+            left,
+            top,
+            width,
+            height,
+            turn,
+        )
+        for number, track, score, label, (left, top, width, height), turn in zip(
+            class_ids, tracks, scores, labels, boxes, degrees, strict=True
+        )
+    ]
+
+
+def _append_objects(
+    batch_meta: Any, frame_meta: Any, rows: Sequence[ObjectFields], component_id: int, look: Look, editor: Editor | None
+) -> None:
+    """Through pyservicemaker's API, as DeepStream needs it."""
+    rect, text = look
+    for row in rows:
         object_meta = batch_meta.acquire_object_meta()
-        object_meta.class_id = class_id + class_offset
-        object_meta.confidence = scores[row]
-        object_meta.label = label
+        object_meta.class_id = row.class_id
+        object_meta.confidence = row.confidence
+        object_meta.label = row.label
         object_meta.unique_component_id = component_id
-        object_meta.object_id = track if track >= 0 else UNTRACKED_OBJECT_ID
+        object_meta.object_id = row.object_id
         # Assigning a struct copies it, so one of each serves for all objects; but of a text DeepStream copies only the
         # pointer, so that each object's text is set in its own struct.
-        rect.left, rect.top, rect.width, rect.height = x1, y1, x2 - x1, y2 - y1
-        rect.rotation_angle = math.degrees(angles[row])
+        rect.left, rect.top, rect.width, rect.height = row.left, row.top, row.width, row.height
+        rect.rotation_angle = row.degrees
         object_meta.rect_params = rect
-        text.x_offset, text.y_offset = max(0, int(x1)), max(0, int(y1) - TEXT_ABOVE)  # unsigned fields
+        place_text(text, row.left, row.top)
         object_meta.text_params = text
-        object_meta.text_params.display_text = label
-        editor = find_editor(object_meta)
+        object_meta.text_params.display_text = row.label
         if editor is not None:
-            editor.set_detector_box(object_meta, x1, y1, x2 - x1, y2 - y1)
-            if detections.masks is not None:
-                _write_mask(editor, object_meta, detections, row)
-            if detections.attributes is not None:
-                _classify(editor, object_meta, detections.attributes[row], component_id)
-            if keypoints is not None:
-                _write_json(object_meta, KEYPOINTS, _without_padding(keypoints[row]))
-            if detections.embeddings is not None:
-                _write_vector(object_meta, detections.embeddings[row])
+            editor.set_detector_box(object_meta, row.left, row.top, row.width, row.height)
         frame_meta.append(object_meta)
-        if parent is not None and editor is not None:  # appending clears it
-            editor.set_parent(object_meta, parent)
+
+
+def _has_more(detections: Detections) -> bool:
+    """Whether there is something that `_write_more` writes."""
+    extras = (detections.masks, detections.attributes, detections.keypoints, detections.embeddings)
+    return any(extra is not None for extra in extras)
 
 
 def annotate(object_meta: Any, found: Detections, task: str, placement: Placement, classifier: str) -> None:
@@ -125,6 +166,7 @@ def annotate(object_meta: Any, found: Detections, task: str, placement: Placemen
     _write_json(object_meta, KEYPOINTS, _without_padding(points[best]))
 
 
+@functools.lru_cache(1024)
 def short_label(label: str) -> str:
     """At most 127 bytes of UTF-8, cut between characters.
 
@@ -150,6 +192,19 @@ def number_rows(values: ArrayLike, digits: int) -> list[list[float | None]]:
         return [numbers(row, digits) for row in rounded]
     rows: list[list[float | None]] = rounded.tolist()
     return rows
+
+
+def _write_more(
+    editor: Editor, object_meta: Any, detections: Detections, row: int, keypoints: FloatArray | None, component_id: int
+) -> None:
+    if detections.masks is not None:
+        _write_mask(editor, object_meta, detections, row)
+    if detections.attributes is not None:
+        _classify(editor, object_meta, detections.attributes[row], component_id)
+    if keypoints is not None:
+        _write_json(object_meta, KEYPOINTS, _without_padding(keypoints[row]))
+    if detections.embeddings is not None:
+        _write_vector(object_meta, detections.embeddings[row])
 
 
 def _write_mask(editor: Editor, object_meta: Any, detections: Detections, row: int) -> None:
@@ -206,37 +261,3 @@ def _classify(editor: Editor, object_meta: Any, attributes: Mapping[str, Any], c
             raise ValueError(f"attribute {classifier!r} is {value!r}: a label or a mapping with 'label' is needed")
         class_id, probability = int(given.get("class_id", 0)), float(given.get("probability", 1.0))
         editor.classify(object_meta, classifier, str(given["label"]), class_id, probability, component_id)
-
-
-class _Templates(threading.local):
-    """A rectangle and a text per thread and osd module, since making them takes as long as writing an object."""
-
-    def __init__(self) -> None:
-        self._made: dict[ModuleType, tuple[Any, Any]] = {}
-
-    def of(self, osd: ModuleType) -> tuple[Any, Any]:
-        """They keep what an earlier call set: places and angles, which every object sets anew."""
-        if osd not in self._made:
-            self._made[osd] = (_red_rect(osd), _white_text(osd))
-        return self._made[osd]
-
-
-_templates = _Templates()
-
-
-def _red_rect(osd: Any) -> Any:
-    rect = osd.Rect()
-    rect.border_width = BORDER_WIDTH
-    rect.border_color = osd.Color(1.0, 0.0, 0.0, 1.0)
-    return rect
-
-
-def _white_text(osd: Any) -> Any:
-    text = osd.TextParams()
-    font = text.font_params
-    font.name = osd.FontFamily.Serif
-    font.size = FONT_SIZE
-    font.color = osd.Color(1.0, 1.0, 1.0, 1.0)
-    text.set_bg_clr = 1
-    text.text_bg_clr = osd.Color(0.0, 0.0, 0.0, 1.0)
-    return text

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from elements.metadata.look import Look, place_text
+from elements.metadata.object_fields import ObjectFields
 from elements.portable import osd
 
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 UNTRACKED_OBJECT_ID = 2**64 - 1
 PREDICTED_CONFIDENCE = -0.1  # what nvtracker writes on objects that it continued without a detection
 CLOCK_TIME_NONE = 2**64 - 1
+
+Box = tuple[float, float, float, float]  # left, top, width, height
+_NOWHERE: Box = (0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(slots=True)
@@ -48,24 +53,124 @@ class ClassifierMeta:
     labels: list[LabelInfo] = field(default_factory=list)
 
 
-@dataclass(slots=True)
 class ObjectMeta:
-    """One object. ``detector_box`` and ``tracker_box`` are (left, top, width, height)."""
+    """One object. ``detector_box`` and ``tracker_box`` are (left, top, width, height).
 
-    class_id: int = 0
-    object_id: int = UNTRACKED_OBJECT_ID
-    unique_component_id: int = 0
-    confidence: float = 0.0
-    tracker_confidence: float = 0.0
-    label: str = ""
-    rect: osd.Rect = field(default_factory=osd.Rect)
-    text: osd.TextParams = field(default_factory=osd.TextParams)
-    mask: osd.Mask = field(default_factory=osd.Mask)
-    detector_box: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
-    tracker_box: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
-    parent: ObjectMeta | None = None
-    classifiers: list[ClassifierMeta] = field(default_factory=list)
-    user: list[UserMeta] = field(default_factory=list)
+    ``rect`` and ``text`` are made when they are asked for, since few pipelines draw: `place` tells where the object is.
+    """
+
+    __slots__ = (
+        "_drawn", "_rect", "_text", "class_id", "classifiers", "confidence", "detector_box", "label", "mask",
+        "object_id", "parent", "tracker_box", "tracker_confidence", "unique_component_id", "user",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        class_id: int = 0,
+        object_id: int = UNTRACKED_OBJECT_ID,
+        unique_component_id: int = 0,
+        confidence: float = 0.0,
+        tracker_confidence: float = 0.0,
+        label: str = "",
+        rect: osd.Rect | None = None,
+        text: osd.TextParams | None = None,
+        mask: osd.Mask | None = None,
+        detector_box: Box = _NOWHERE,
+        tracker_box: Box = _NOWHERE,
+        parent: ObjectMeta | None = None,
+        classifiers: list[ClassifierMeta] | None = None,
+        user: list[UserMeta] | None = None,
+    ) -> None:
+        self.class_id, self.object_id, self.unique_component_id = class_id, object_id, unique_component_id
+        self.confidence, self.tracker_confidence, self.label = confidence, tracker_confidence, label
+        self._rect, self._text = rect, text
+        self._drawn: tuple[ObjectFields, Look] | None = None  # what rect and text are made from; empty ones without
+        self.mask = osd.Mask() if mask is None else mask
+        self.detector_box, self.tracker_box, self.parent = detector_box, tracker_box, parent
+        self.classifiers = [] if classifiers is None else classifiers
+        self.user = [] if user is None else user
+
+    @classmethod
+    def of_fields(cls, fields: ObjectFields, component_id: int, look: Look) -> Self:
+        """An object that a detector found."""
+        item = cls(
+            fields.class_id,
+            fields.object_id,
+            component_id,
+            fields.confidence,
+            0.0,
+            fields.label,
+            detector_box=fields[4:8],
+        )
+        item._drawn = (fields, look)
+        return item
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ObjectMeta):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in _FIELDS)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"ObjectMeta({', '.join(f'{name}={getattr(self, name)!r}' for name in _FIELDS)})"
+
+    @property
+    def rect(self) -> osd.Rect:
+        if self._rect is None:
+            self._rect = osd.Rect() if self._drawn is None else _drawn_rect(*self._drawn)
+        return self._rect
+
+    @rect.setter
+    def rect(self, rect: osd.Rect) -> None:
+        self._rect = rect
+
+    @property
+    def text(self) -> osd.TextParams:
+        if self._text is None:
+            self._text = osd.TextParams() if self._drawn is None else _drawn_text(*self._drawn)
+        return self._text
+
+    @text.setter
+    def text(self, text: osd.TextParams) -> None:
+        self._text = text
+
+    @property
+    def place(self) -> tuple[float, float, float, float, float]:
+        """``rect`` as numbers: left, top, width, height and degrees."""
+        if self._rect is None and self._drawn is not None:
+            return self._drawn[0][4:]
+        rect = self.rect
+        return rect.left, rect.top, rect.width, rect.height, rect.rotation_angle
+
+    @property
+    def fields(self) -> ObjectFields:
+        """What every object has."""
+        return ObjectFields(self.class_id, self.object_id, self.confidence, self.label, *self.place)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing is attached: no classifier's label, no mask, no parent, nothing of a user."""
+        return not (self.classifiers or self.user or self.parent or self.mask.mask_array.size)
+
+
+_FIELDS = (
+    "class_id", "object_id", "unique_component_id", "confidence", "tracker_confidence", "label", "rect", "text", "mask",
+    "detector_box", "tracker_box", "parent", "classifiers", "user",
+)  # fmt: skip
+
+
+def _drawn_rect(fields: ObjectFields, look: Look) -> osd.Rect:
+    rect: osd.Rect = look.rect.__copy__()
+    rect.left, rect.top, rect.width, rect.height, rect.rotation_angle = fields[4:]
+    return rect
+
+
+def _drawn_text(fields: ObjectFields, look: Look) -> osd.TextParams:
+    text: osd.TextParams = look.text.__copy__()
+    place_text(text, fields.left, fields.top)
+    text.display_text = fields.label
+    return text
 
 
 @dataclass(slots=True)

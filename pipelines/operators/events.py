@@ -44,7 +44,7 @@ class EventWriter(Operator):
 
     def process(self, batch_meta: Any) -> None:
         """Write the frames of one batch; flushed per batch, so that a killed process loses none that it finished."""
-        lines = [json_line(self._maker.event_of(frame)) for frame in batch_meta.frame_items]
+        lines = [json_line(event) for event in self._maker.events_of(batch_meta.frame_items)]
         try:
             self._file.writelines(lines)
             self._file.flush()
@@ -65,9 +65,12 @@ class EventWriter(Operator):
 def json_line(event: dict[str, Any]) -> str:
     """An event as a line of strict JSON. What others attached may hold NaN or infinity: null, then."""
     try:
-        return json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n"
+        return _encode(event) + "\n"
     except ValueError:
-        return json.dumps(_strict(event), ensure_ascii=False, allow_nan=False) + "\n"
+        return _encode(_strict(event)) + "\n"
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def _strict(value: Any) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from elements.metadata.edit import find_jsons
 from elements.metadata.utc import utc_text
-from pipelines.operators.event_objects import ANALYTICS, frame_objects
+from pipelines.operators.event_objects import ANALYTICS, ObjectEntries
 from pipelines.operators.exchange import EVENTS, MODELS, placement_of
 
 
@@ -41,6 +41,17 @@ class EventMaker:
 
     def event_of(self, frame: Any) -> dict[str, Any]:
         """The event of a frame (pyservicemaker's FrameMetadata)."""
+        (event,) = self.events_of((frame,))
+        return event
+
+    def events_of(self, frames: Iterable[Any]) -> list[dict[str, Any]]:
+        """The events of several frames, in less time than one by one."""
+        entries = ObjectEntries(self._embeddings, self._masks, self._keep)
+        events = [self._event(frame, entries) for frame in frames]
+        entries.place()
+        return events
+
+    def _event(self, frame: Any, entries: ObjectEntries) -> dict[str, Any]:
         placement = placement_of(frame, self._padding, self._mux_size)
         return {
             "pipeline": self._pipeline,
@@ -52,5 +63,5 @@ class EventMaker:
             "width": placement.source_width,
             "height": placement.source_height,
             **find_jsons(frame, (MODELS, ANALYTICS, EVENTS)),
-            "objects": frame_objects(frame, placement, self._embeddings, self._masks, self._keep),
+            "objects": entries.read(frame, placement),
         }

@@ -45,6 +45,15 @@ _COLUMNS = np.dtype(
 
 # A field alone is read in a third of the time that its structure takes; objects have many.
 _LISTS = {kind: struct.user_metas.offset for kind, struct in _USER_METAS.items()}
+_ATTACHED = [
+    field.offset
+    for field in (
+        layout.ObjectMeta.classifiers,
+        layout.ObjectMeta.user_metas,
+        layout.ObjectMeta.mask,
+        layout.ObjectMeta.parent,
+    )
+]
 _TYPE = layout.BaseMeta.meta_type.offset
 _TEXT = layout.UserMeta.user_meta_data.offset
 
@@ -168,6 +177,11 @@ class NvdsEditor:
             return None
         values = np.frombuffer(ctypes.string_at(params.data, count * _FLOAT), np.float32)
         return values.reshape(params.height, params.width), params.threshold
+
+    def is_bare(self, target: Any) -> bool:
+        """Whether nothing is attached to an object: no classifier's label, no mask, no parent, nothing of a user."""
+        address = struct_of(target)
+        return not any(ctypes.c_uint64.from_address(address + pointer).value for pointer in _ATTACHED)
 
     def set_parent(self, target: Any, parent: Any) -> None:
         """Set ``parent`` of an object that was added to a frame; adding clears it."""
