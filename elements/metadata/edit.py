@@ -97,6 +97,13 @@ def read_json(target: Any, name: str) -> Any:
     return read_jsons(target, (name,)).get(name)
 
 
+def read_json_text(target: Any, name: str) -> str | None:
+    """As `read_json`, but the text."""
+    editor = editor_of(target)
+    kind = _json_type(editor, name)
+    return editor.texts(target, (kind,)).get(kind)
+
+
 def read_jsons(target: Any, names: Collection[str]) -> dict[str, Any]:
     """What `attach_json` attached under these names, as far as there is something; in one pass, for the hot path.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from typing import Any
 
-from elements.metadata.edit import attach_json, read_json
+from elements.metadata.edit import attach_json_text, read_json, read_json_text
 
 MODELS = "models"
 """Name of the metadata: ``{"infer": "people.onnx@3fa9c1d2a0b1"}``."""
@@ -16,7 +18,13 @@ def stamp_model(frame_meta: Any, stage: str, version: str) -> None:
     Raises:
         EditError: see `elements.metadata.edit`.
     """
-    attach_json(frame_meta, MODELS, {**models_of(frame_meta), stage: version})
+    attach_json_text(frame_meta, MODELS, _stamped(read_json_text(frame_meta, MODELS), stage, version))
+
+
+@functools.lru_cache(maxsize=256)
+def _stamped(before: str | None, stage: str, version: str) -> str:
+    """The same for every frame until a model is exchanged."""
+    return json.dumps({**(json.loads(before) if before else {}), stage: version})
 
 
 def models_of(frame_meta: Any) -> dict[str, str]:

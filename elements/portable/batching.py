@@ -74,8 +74,12 @@ class Batcher:
         """Frames that each running source gives to the next batch; sources that have ended give what they left."""
         if self.live:
             return 1
-        running = sum(i.expected for i in self.inputs)
-        left = sum(len(i.frames) for i in self.inputs if not i.expected)
+        running = left = 0
+        for source in self.inputs:
+            if source.ended or source.late:
+                left += len(source.frames)
+            else:
+                running += 1
         share = max(1, (self.batch_size - left) // max(1, running))
         return min(share, self.most or share)
 
