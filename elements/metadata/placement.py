@@ -50,19 +50,19 @@ class Placement:
 
     def to_mux(self, boxes: FloatArray) -> FloatArray:
         """(N, 4) xyxy boxes from source-frame to mux-frame pixels."""
-        return (boxes * self._scale4() + self._offset4()).astype(np.float32)
+        return (boxes * self._scale4() + self._offset4()).astype(np.float32, copy=False)
 
     def to_source(self, boxes: FloatArray) -> FloatArray:
         """(N, 4) xyxy boxes from mux-frame to source-frame pixels."""
-        return ((boxes - self._offset4()) / self._scale4()).astype(np.float32)
+        return ((boxes - self._offset4()) / self._scale4()).astype(np.float32, copy=False)
 
     def points_to_mux(self, points: FloatArray) -> FloatArray:
         """(..., 2) x, y from source-frame to mux-frame pixels."""
-        return (points * self._scale4()[:2] + self._offset4()[:2]).astype(np.float32)
+        return (points * self._scale4()[:2] + self._offset4()[:2]).astype(np.float32, copy=False)
 
     def points_to_source(self, points: FloatArray) -> FloatArray:
         """(..., 2) x, y from mux-frame to source-frame pixels."""
-        return ((points - self._offset4()[:2]) / self._scale4()[:2]).astype(np.float32)
+        return ((points - self._offset4()[:2]) / self._scale4()[:2]).astype(np.float32, copy=False)
 
     def _scale4(self) -> FloatArray:
         return np.array(self.scale * 2, np.float32)

@@ -86,8 +86,7 @@ def _rows(
     class_ids = detections.class_ids.tolist()
     if labels is None:
         labels = [names[number] if number < len(names) else str(number) for number in class_ids]
-    corners = placement.to_mux(detections.boxes).astype(np.float64)
-    boxes = np.hstack([corners[:, :2], corners[:, 2:] - corners[:, :2]]).tolist()
+    boxes = placement.to_mux(detections.boxes).tolist()
     degrees = [0.0] * count if detections.angles is None else [math.degrees(a) for a in detections.angles.tolist()]
     tracks = [-1] * count if detections.track_ids is None else detections.track_ids.tolist()
     scores = detections.scores.tolist()
@@ -97,13 +96,13 @@ def _rows(
             track if track >= 0 else UNTRACKED_OBJECT_ID,
             score,
             short_label(label),
-            left,
-            top,
-            width,
-            height,
+            x1,
+            y1,
+            x2 - x1,
+            y2 - y1,
             turn,
         )
-        for number, track, score, label, (left, top, width, height), turn in zip(
+        for number, track, score, label, (x1, y1, x2, y2), turn in zip(
             class_ids, tracks, scores, labels, boxes, degrees, strict=True
         )
     ]

@@ -56,11 +56,11 @@ class ClassifierMeta:
 class ObjectMeta:
     """One object. ``detector_box`` and ``tracker_box`` are (left, top, width, height).
 
-    ``rect`` and ``text`` are made when they are asked for, since few pipelines draw: `place` tells where the object is.
+    The structs are made when they are asked for, since few pipelines draw: `place` tells where the object is.
     """
 
     __slots__ = (
-        "_drawn", "_rect", "_text", "class_id", "classifiers", "confidence", "detector_box", "label", "mask",
+        "_drawn", "_mask", "_rect", "_text", "class_id", "classifiers", "confidence", "detector_box", "label",
         "object_id", "parent", "tracker_box", "tracker_confidence", "unique_component_id", "user",
     )  # fmt: skip
 
@@ -83,9 +83,8 @@ class ObjectMeta:
     ) -> None:
         self.class_id, self.object_id, self.unique_component_id = class_id, object_id, unique_component_id
         self.confidence, self.tracker_confidence, self.label = confidence, tracker_confidence, label
-        self._rect, self._text = rect, text
+        self._rect, self._text, self._mask = rect, text, mask
         self._drawn: tuple[ObjectFields, Look] | None = None  # what rect and text are made from; empty ones without
-        self.mask = osd.Mask() if mask is None else mask
         self.detector_box, self.tracker_box, self.parent = detector_box, tracker_box, parent
         self.classifiers = [] if classifiers is None else classifiers
         self.user = [] if user is None else user
@@ -136,6 +135,16 @@ class ObjectMeta:
         self._text = text
 
     @property
+    def mask(self) -> osd.Mask:
+        if self._mask is None:
+            self._mask = osd.Mask()
+        return self._mask
+
+    @mask.setter
+    def mask(self, mask: osd.Mask) -> None:
+        self._mask = mask
+
+    @property
     def place(self) -> tuple[float, float, float, float, float]:
         """``rect`` as numbers: left, top, width, height and degrees."""
         if self._rect is None and self._drawn is not None:
@@ -151,7 +160,8 @@ class ObjectMeta:
     @property
     def is_bare(self) -> bool:
         """Whether nothing is attached: no classifier's label, no mask, no parent, nothing of a user."""
-        return not (self.classifiers or self.user or self.parent or self.mask.mask_array.size)
+        masked = self._mask is not None and self._mask.mask_array.size
+        return not (self.classifiers or self.user or self.parent or masked)
 
 
 _FIELDS = (
