@@ -12,7 +12,9 @@ that can block (a push) go through ``CDLL``, which frees it.
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +23,7 @@ from elements.portable.meta import BatchMeta
 
 _META = "GstorchBatchMeta"
 _META_C = _META.encode()
-_FIELD = "batch"
+_FIELD = b"batch"
 OPAQUE_SIZE = 64
 _REFCOUNT_OFFSET = 8  # GstMiniObject: GType type, gint refcount
 
@@ -48,6 +50,7 @@ _add_custom_meta = _function(_quick, "gst_buffer_add_custom_meta", _Pointer, _Po
 _get_custom_meta = _function(_quick, "gst_buffer_get_custom_meta", _Pointer, _Pointer, ctypes.c_char_p)
 _meta_structure = _function(_quick, "gst_custom_meta_get_structure", _Pointer, _Pointer)
 _set_parent_refcount = _function(_quick, "gst_structure_set_parent_refcount", ctypes.c_int, _Pointer, _Pointer)
+_get_value = _function(_quick, "gst_structure_get_value", _Pointer, _Pointer, ctypes.c_char_p)
 _set_value = _function(_quick, "gst_structure_set_value", None, _Pointer, ctypes.c_char_p, _Pointer)
 _buffer_ref = _function(_quick, "gst_mini_object_ref", _Pointer, _Pointer)
 _is_writable = _function(_quick, "gst_mini_object_is_writable", ctypes.c_int, _Pointer)
@@ -67,6 +70,11 @@ class _Holder(GObject.Object):
     def __init__(self, batch: BatchMeta) -> None:
         super().__init__()
         self.batch = batch
+        _holders[hash(self)] = self
+
+
+# By address. PyGObject keeps the Python half, which has attributes, as long as GStreamer keeps the GObject.
+_holders: weakref.WeakValueDictionary[int, _Holder] = weakref.WeakValueDictionary()
 
 
 def attach_batch(buffer: Gst.Buffer, batch: BatchMeta) -> None:
@@ -87,17 +95,24 @@ def attach_batch(buffer: Gst.Buffer, batch: BatchMeta) -> None:
         _set_parent_refcount(structure, None)
         _value_init(ctypes.byref(value), _OBJECT_TYPE)
         _value_set_object(ctypes.byref(value), hash(holder))
-        _set_value(structure, _FIELD.encode(), ctypes.byref(value))
+        _set_value(structure, _FIELD, ctypes.byref(value))
         _value_unset(ctypes.byref(value))
         _set_parent_refcount(structure, address + _REFCOUNT_OFFSET)
         batch.owner = address
 
 
 def batch_of(buffer: Gst.Buffer) -> BatchMeta | None:
-    """The batch that ``buffer`` carries, for reading; ``None`` if it carries none."""
+    """The batch that ``buffer`` carries, for reading; ``None`` if it carries none.
+
+    Every element and probe asks. Through PyGObject the answer takes three times as long, and each of its calls offers
+    the interpreter to another thread.
+    """
     with _lock:
-        meta = buffer.get_custom_meta(_META)
-        return meta.get_structure().get_value(_FIELD).batch if meta else None
+        meta = _get_custom_meta(hash(buffer), _META_C)
+        if not meta:
+            return None
+        value = _GValue.from_address(_get_value(_meta_structure(meta), _FIELD))
+        return _holders[value.data[0]].batch
 
 
 def writable_batch(buffer: Gst.Buffer) -> BatchMeta:
@@ -152,6 +167,7 @@ def push_batch(pad: Gst.Pad, batch: BatchMeta, pts: int, duration: int) -> Gst.F
     return Gst.FlowReturn(_pad_push(hash(pad), address))
 
 
+@functools.cache
 def _registered() -> bytes:
     """The meta's name, registered with GStreamer (once per process)."""
     if Gst.Meta.get_info(_META) is None:

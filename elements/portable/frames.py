@@ -27,17 +27,17 @@ class BatchFrame:
     Attributes:
         source: name of the source, empty if it has none.
         placement: where the source's picture lies on the surface, i.e. in the frame that the metadata speaks of.
-        batch_id: number of the frame in its batch, as in the metadata.
+        batch_id, source_id, pad_index: as in the metadata.
     """
 
-    __slots__ = ("_meta", "_surface", "_tensor", "batch_id", "placement", "source")
+    __slots__ = ("_meta", "_surface", "_tensor", "batch_id", "pad_index", "placement", "source", "source_id")
 
     def __init__(self, meta: FrameMeta, surface: Surface, source: str = "") -> None:
         self._meta = meta
         self._tensor: Any = None
         self.source = source
         self._surface = surface
-        self.batch_id = meta.batch_id
+        self.batch_id, self.source_id, self.pad_index = meta.batch_id, meta.source_id, meta.pad_index
         self.placement: Placement = surface.placement
 
     @property
@@ -47,14 +47,6 @@ class BatchFrame:
     @property
     def height(self) -> int:
         return self.placement.source_height
-
-    @property
-    def source_id(self) -> int:
-        return self._meta.source_id
-
-    @property
-    def pad_index(self) -> int:
-        return self._meta.pad_index
 
     @property
     def frame_number(self) -> int:

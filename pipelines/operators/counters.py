@@ -27,7 +27,8 @@ class Counter(Operator):
             count.last_frame_at = now
             if count.first_frame_at is None:
                 count.first_frame_at = now
-            for item in frame.object_items:
-                count.objects += 1
-                if item.object_id != UNTRACKED_OBJECT_ID:
-                    count.see_track(item.object_id)
+            ids = [item.object_id for item in frame.object_items]
+            count.objects += len(ids)
+            for track_id in ids:
+                if track_id != UNTRACKED_OBJECT_ID:
+                    count.see_track(track_id)
