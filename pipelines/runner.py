@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from elements import collector
 from elements.base import Gst
 from elements.ending import end_pad
 from pipelines.assemble import Assembly
@@ -75,10 +76,9 @@ class Runner:
         pipeline = self.assembly.pipeline
         if pipeline is None:  # no source can be opened
             return self.outcome
-        watch = BusWatch(self.assembly.gst, self.inbox)
+        watch, self._on_reload = BusWatch(self.assembly.gst, self.inbox), on_reload
         started, cpu_started = time.monotonic(), time.process_time()
-        self._on_reload = on_reload
-        with signals_into(self.inbox, reload=on_reload is not None):
+        with signals_into(self.inbox, reload=on_reload is not None), collector.resuming():
             try:
                 if not hasattr(pipeline, "gst_pipeline"):  # NVIDIA's
                     hold_until_loop_runs(self._element(MUX))
@@ -150,10 +150,10 @@ class Runner:
             event = self._next_event()
             if event is not None and self._handle(event):
                 return
-            frames = sum(count.frames for count in self.counts)
-            now = time.monotonic()
+            frames, now = sum(count.frames for count in self.counts), time.monotonic()
             if frames and self.outcome.first_result_s is None:
                 self.outcome.first_result_s = now - started
+                collector.spare()  # by now everything is imported and loaded
             if frames != frames_before or self._only_cameras_are_away():
                 progressed_at, frames_before = now, frames
             if self._stop_deadline is not None and self._gives_up_draining(now, now - progressed_at):

@@ -6,6 +6,7 @@ import logging
 import threading
 from dataclasses import dataclass
 
+from elements.collector import collect_spared
 from elements.inference.config import ModelConfig
 from elements.inference.errors import ModelError
 from elements.inference.model import Model, open_model
@@ -74,6 +75,7 @@ def close_model(model: Model, path: str) -> None:
 
 def _retire(served: ServedModel) -> None:
     close_model(served.model, served.config.path)
+    collect_spared()
     trim()
 
 
