@@ -12,7 +12,7 @@ from elements.metadata import writer
 from elements.metadata.detections import Detections
 from elements.metadata.edit import attach_json, classify, find_editor, read_objects, set_mask
 from elements.metadata.look import look_of
-from elements.metadata.object_row import ObjectRow
+from elements.metadata.object_fields import ObjectFields
 from elements.metadata.placement import Placement, all_to_source
 from elements.portable.meta import UNTRACKED_OBJECT_ID, BatchMeta, FrameMeta
 from elements.portable.pyservicemaker import osd
@@ -21,7 +21,7 @@ from tests.contract.test_event_objects import MUX, NAMES, SOURCE, DeepStream, Po
 from tests.contract.test_event_objects import runtime as runtime  # the fixture, for both runtimes
 
 
-def rows_of(runtime: Portable | DeepStream) -> list[tuple[ObjectRow, bool]]:
+def rows_of(runtime: Portable | DeepStream) -> list[tuple[ObjectFields, bool]]:
     (found,) = [[(row, more) for _, row, more in read_objects(frame)] for frame in runtime.handle().frame_items]
     return found
 
