@@ -5,14 +5,20 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-import elements  # noqa: F401  before anything loads GStreamer: see elements/__init__.py
+# What GStreamer remembers of its plugins is not shared with other processes: any of them may write that a plugin
+# could not be loaded, for example because it had another GST_PLUGIN_PATH.
+_registry = tempfile.TemporaryDirectory(prefix="gst-registry-")
+os.environ["GST_REGISTRY"] = f"{_registry.name}/registry.bin"
+
+import elements  # noqa: E402, F401  before anything loads GStreamer: see elements/__init__.py
 
 # isort: split
-from gi.repository import GObject
+from gi.repository import GObject  # noqa: E402
 
 # PyGObject calls its module "gobject", which cannot be imported: pytest-xdist has to, where it receives a warning.
 GObject.Warning.__module__ = "gi.repository.GObject"
