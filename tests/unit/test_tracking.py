@@ -314,6 +314,12 @@ def test_the_default_file_says_what_the_defaults_are(caplog: pytest.LogCaptureFi
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+def test_the_two_stage_file_differs_in_what_it_says(caplog: pytest.LogCaptureFixture) -> None:
+    config = load_tracker_config(DEFAULT_FILE.with_name("two_stage.yml"))
+    assert config == TrackerConfig(tentative_detector_confidence=0.5, max_shadow_tracking_age=75)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
 def test_deepstreams_keys_are_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(
         tmp_path,
