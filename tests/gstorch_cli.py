@@ -24,7 +24,8 @@ class Result:
 
     @property
     def summary(self) -> dict[str, Any]:
-        return json.loads(self.stdout.strip().splitlines()[-1])
+        summary: dict[str, Any] = json.loads(self.stdout.strip().splitlines()[-1])
+        return summary
 
     def source(self, name: str) -> dict[str, Any]:
         return next(s for s in self.summary["sources"] if s["source"] == name)
