@@ -147,7 +147,10 @@ def bare_call(objects: int) -> Callable[[], object]:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             network(batch)
-    replay: Callable[[], object] = graph.replay
+
+    def replay(_weights_and_input: object = (network, batch)) -> None:  # which must live as long as the graph
+        graph.replay()
+
     return replay
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.soak import make_clips, slope
-from benchmarks.swap_models import Bad, make_models
+from benchmarks.swap_models import Choice, make_models
 from elements.inference.swap.memory import limit_arenas
 from elements.inference.swap.status import SwapState
 from pipelines.control import SwapModel
@@ -72,7 +72,9 @@ def gpu_mib() -> float:
     return float(total - free) / 2**20
 
 
-def drive(runner: Runner, models: list[str], bad: Sequence[Bad], swaps: int, seconds: float, record: Record) -> None:
+def drive(
+    runner: Runner, models: list[Choice], bad: Sequence[Choice], swaps: int, seconds: float, record: Record
+) -> None:
     """Swap at even times, sample memory meanwhile, then stop."""
     bad_turn, turn = itertools.cycle(bad), itertools.cycle(models[::-1])
     try:
@@ -84,7 +86,8 @@ def drive(runner: Runner, models: list[str], bad: Sequence[Bad], swaps: int, sec
         for number in range(swaps):
             sample_until(started, seconds * (number + 1) / (swaps + 1), record)
             asked = time.monotonic()
-            result = runner.control.apply(SwapModel("infer", next(turn)))
+            chosen = next(turn)
+            result = runner.control.apply(SwapModel("infer", chosen.model, options=chosen.properties()))
             assert result.swap is not None, result.reason
             record.answers.append(result.swap.result(ANSWER_S).state)
             record.waits.append(time.monotonic() - asked)
@@ -104,10 +107,10 @@ def sample_until(started: float, seconds: float, record: Record) -> None:
         time.sleep(min(SAMPLE_S, seconds - now))
 
 
-def try_in_vain(runner: Runner, bad: Bad) -> Iterator[str]:
+def try_in_vain(runner: Runner, bad: Choice) -> Iterator[str]:
     """Swap to a bad model; what does not go as it should."""
     before = runner.models()["infer"]
-    result = runner.control.apply(SwapModel("infer", bad.model))
+    result = runner.control.apply(SwapModel("infer", bad.model, options=bad.properties()))
     assert result.swap is not None, result.reason
     state = result.swap.result(ANSWER_S).state
     until = time.monotonic() + ANSWER_S
@@ -181,12 +184,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         good, bad = make_models(folder, options.device.startswith("cuda"))
-        models = [options.model or good[0], options.other or good[1]]
+        models = [
+            Choice(options.model) if options.model else good[0],
+            Choice(options.other) if options.other else good[1],
+        ]
         clips = [options.clip.resolve()] * options.sources if options.clip else make_clips(folder, options.sources)
+        first = {"model": models[0].model, **models[0].options}
         definition = {
             "pipeline": "swap",
             "sources": [{"uri": str(clip), "loop": True} for clip in clips],
-            "stages": [{"infer": {"model": models[0], "device": options.device, "swap": {"keep": f"{KEEP_S}s"}}}],
+            "stages": [{"infer": {**first, "device": options.device, "swap": {"keep": f"{KEEP_S}s"}}}],
             "outputs": [{"events": {"path": str(folder / "events.jsonl")}}],
         }
         runner, record = open_runner(make_plan(definition_from_mapping(definition, folder))), Record()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from elements.inference.swap.status import SwapState
 from tests.onnx_models import finder, save
@@ -14,41 +15,49 @@ RAISES = "tests.swap_models:RaisesOnThird"
 
 
 @dataclass(frozen=True, slots=True)
-class Bad:
-    """A model that must not stay, and what becomes of it."""
+class Choice:
+    """A model, its options as keys of an infer stage, and what becomes of it."""
 
     model: str
-    end: SwapState
+    options: Mapping[str, Any] = field(default_factory=dict)
+    end: SwapState = SwapState.ACTIVE
+
+    def properties(self) -> dict[str, Any]:
+        """The options as pyinfer's properties; ``None`` for those that only another model has."""
+        labels, size = self.options.get("labels"), self.options.get("input_size")
+        return {
+            "weights": self.options.get("weights"),
+            "labels": labels and ",".join(labels),
+            "input-size": size and str(size),
+        }
 
 
-def make_models(folder: Path, on_gpu: bool) -> tuple[list[str], list[Bad]]:
-    """Write them to ``folder``: ONNX files of two layouts, or on a GPU TorchScript files.
+def make_models(folder: Path, on_gpu: bool) -> tuple[list[Choice], list[Choice]]:
+    """Good ones and bad ones: ONNX files of two layouts, or on a GPU networks with weights of their own.
 
     The one that gives NaN does so at once on the CPU, which its first run shows, and on a GPU after some batches.
     """
+    make = _network if on_gpu else _onnx
     garbage = folder / ("garbage.torchscript" if on_gpu else "garbage.onnx")
     garbage.write_bytes(b"no model")
-    if on_gpu:
-        good = [_script(folder, "small", 320), _script(folder, "large", 640)]
-        nan = Bad(_script(folder, "nan", 320), SwapState.ROLLED_BACK)
-    else:
-        good = [_onnx(folder, "small", "yolov8", 320), _onnx(folder, "large", "yolox", 416)]
-        nan = Bad(_onnx(folder, "nan", "yolov8", 320), SwapState.REJECTED)
-    return good, [Bad(str(garbage), SwapState.REJECTED), nan, Bad(RAISES, SwapState.ROLLED_BACK)]
+    nan = make(folder, "nan", 320, SwapState.ROLLED_BACK if on_gpu else SwapState.REJECTED)
+    bad = [Choice(str(garbage), end=SwapState.REJECTED), nan, Choice(RAISES, end=SwapState.ROLLED_BACK)]
+    return [make(folder, "small", 320), make(folder, "large", 640 if on_gpu else 416)], bad
 
 
-def _onnx(folder: Path, name: str, layout: str, size: int) -> str:
+def _onnx(folder: Path, name: str, size: int, end: SwapState = SwapState.ACTIVE) -> Choice:
+    layout = "yolox" if name == "large" else "yolov8"
     made = finder(layout, (size, size), not_numbers=name == "nan", metadata={"names": str(LABELS[name])})
-    return save(made, folder / f"{name}.onnx")
+    return Choice(save(made, folder / f"{name}.onnx"), end=end)
 
 
-def _script(folder: Path, name: str, size: int) -> str:
+def _network(folder: Path, name: str, size: int, end: SwapState = SwapState.ACTIVE) -> Choice:
     import torch
 
-    from tests.torch_models import FixedFinder, NanLater
+    from tests.torch_models import Finder, NanLater
 
-    network = (NanLater if name == "nan" else FixedFinder)().eval().cuda()  # a trace holds the device it was made on
-    traced = torch.jit.trace(network, torch.rand(4, 3, size, size, device="cuda"), check_trace=False)
-    path, metadata = folder / f"{name}.torchscript", {"names": LABELS[name], "imgsz": [size, size]}
-    torch.jit.save(traced, str(path), _extra_files={"config.txt": json.dumps(metadata)})
-    return str(path)
+    network = NanLater() if name == "nan" else Finder()
+    torch.nn.init.constant_(network.score, 0.8 if name == "large" else 0.9)  # other weights, another version
+    torch.save(network.state_dict(), folder / f"{name}.pt")
+    options = {"weights": str(folder / f"{name}.pt"), "labels": LABELS[name], "input_size": size}
+    return Choice(f"tests.torch_models:{type(network).__name__}", options, end)

@@ -190,7 +190,12 @@ class DetectionModel:
             self._device.close()
         if self._network is not None:
             self._network.engine.close()
+        was_on_gpu = self.overlaps
         self._pool = self._network = self._device = None
+        if was_on_gpu:
+            from elements.inference.gpu.runners import give_memory_back
+
+            give_memory_back()
 
     def _device_path(self, network: LoadedModel) -> DevicePath | None:
         """What runs the frames on the engine's device, warmed up; ``None`` for engines that take NumPy arrays."""

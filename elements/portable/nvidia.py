@@ -123,27 +123,37 @@ def select_decoder(
 
     Of H.264 it decodes 8 bit 4:2:0 only. A software decoder takes its place, which is said.
     """
-    stream = caps[0]
-    chroma, depth = stream.get_string("chroma-format"), stream.get_uint("bit-depth-luma")
-    fits = chroma in (None, "4:2:0", "4:0:0") and (not depth[0] or depth[1] == 8)
-    if stream.get_name() != "video/x-h264" or fits or not is_its_decoder(factory):
+    if not is_its_decoder(factory) or _is_decoded_by_it(caps):
         return _TRY
+    chroma, depth = _sampling(caps)
     log.warning(
         "%s: this H.264 is %s of %d bit; the GPU decodes 8 bit 4:2:0 only, so that a software decoder is needed; "
         "to do without, re-encode it (ffmpeg -i IN -pix_fmt yuv420p OUT)",
         location,
         chroma,
-        depth[1],
+        depth,
     )
     return _SKIP
 
 
 def select_any_other_decoder(_inner: Gst.Element, _pad: Gst.Pad, caps: Gst.Caps, factory: Gst.ElementFactory) -> int:
-    """The same for looks into files: passes over NVIDIA's decoder wherever there is another one.
+    """The same for looks into files: passes over NVIDIA's decoder also wherever there is another one.
 
-    What it cannot decode would end the look, and opening it takes longer than decoding a frame.
+    Opening it takes longer than decoding a frame.
     """
-    return _SKIP if is_its_decoder(factory) and _has_another_decoder(caps) else _TRY
+    passed_over = is_its_decoder(factory) and (_has_another_decoder(caps) or not _is_decoded_by_it(caps))
+    return _SKIP if passed_over else _TRY
+
+
+def _is_decoded_by_it(caps: Gst.Caps) -> bool:
+    chroma, depth = _sampling(caps)
+    return caps[0].get_name() != "video/x-h264" or (chroma in (None, "4:2:0", "4:0:0") and depth in (None, 8))
+
+
+def _sampling(caps: Gst.Caps) -> tuple[str | None, int | None]:
+    """Chroma format and bits per sample, as far as they are told."""
+    told, depth = caps[0].get_uint("bit-depth-luma")
+    return caps[0].get_string("chroma-format"), depth if told else None
 
 
 def _has_another_decoder(caps: Gst.Caps) -> bool:

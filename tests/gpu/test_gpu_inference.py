@@ -1,5 +1,6 @@
 """Inference on a CUDA GPU: the same answers as on the CPU, one copy to the host per batch, memory that stays flat."""
 
+import gc
 import json
 
 import numpy as np
@@ -216,10 +217,22 @@ def test_memory_stays_flat():
     batches = [gpu_frames(SIZES[:count]) for count in (1, 3, 4)]
     for frames in batches * 5:
         model.infer(frames)
+    gc.collect()  # models of other tests
     before = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
     for frames in batches * 200:
         model.infer(frames)
     assert (torch.cuda.memory_allocated(), torch.cuda.memory_reserved()) == before
+
+
+def test_models_that_are_gone_leave_no_memory():
+    """Each has a stream of its own, and torch keeps what one has freed for that stream alone."""
+    frames, reserved = gpu_frames(), []
+    for _ in range(5):
+        model = loaded("tests.torch_models:Waiting")  # runs outside of graphs, whose memory goes with them
+        model.infer(frames)
+        model.close()
+        reserved.append(torch.cuda.memory_reserved())
+    assert reserved[-1] <= reserved[0]
 
 
 def test_batches_may_overlap():

@@ -102,9 +102,13 @@ def test_a_look_into_a_file_needs_no_gpu(tmp_path: Path, caplog: pytest.LogCaptu
     assert caplog.records == []
 
 
-def test_nvidias_decoder_serves_for_a_look_where_it_is_the_only_one() -> None:
+def test_nvidias_decoder_serves_for_a_look_where_it_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
     factory = Gst.ElementFactory.find(NAME)
     of_no_other = Gst.Caps.from_string("video/x-gstorch-unknown")
-    h264 = Gst.Caps.from_string("video/x-h264, stream-format=avc, alignment=au, parsed=true, width=96, height=64")
+    text = "video/x-h264, stream-format=avc, alignment=au, parsed=true, width=96, height=64, chroma-format="
+    h264, unfit = Gst.Caps.from_string(f"{text}4:2:0"), Gst.Caps.from_string(f"{text}4:4:4")
     assert nvidia.select_any_other_decoder(None, None, of_no_other, factory) == nvidia._TRY
     assert nvidia.select_any_other_decoder(None, None, h264, factory) == nvidia._SKIP
+    monkeypatch.setattr(nvidia, "_has_another_decoder", lambda caps: False)
+    assert nvidia.select_any_other_decoder(None, None, h264, factory) == nvidia._TRY
+    assert nvidia.select_any_other_decoder(None, None, unfit, factory) == nvidia._SKIP

@@ -16,6 +16,7 @@ from elements.inference.letterbox import Size
 WARM_UPS = 3  # TorchScript settles on its code in the second run; cuDNN picks its algorithms in the first
 Post = Callable[[list[torch.Tensor]], torch.Tensor]
 _checking = threading.Lock()  # what warnings go to is one setting of the whole process
+_capturing = threading.Lock()  # a capture fails if torch gives memory back meanwhile, as each does at its beginning
 
 
 class Runner:
@@ -73,7 +74,10 @@ class GraphRunner(Runner):
             self._graph = torch.cuda.CUDAGraph()
             # thread_local: decoders allocate in other threads meanwhile, which must not break the capture.
             try:
-                with torch.cuda.graph(self._graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+                with (
+                    _capturing,
+                    torch.cuda.graph(self._graph, pool=pool, stream=stream, capture_error_mode="thread_local"),
+                ):
                     self._packed = super().run()
             except RuntimeError as error:
                 raise CaptureError(brief(error)) from error
@@ -107,3 +111,9 @@ class GraphRunner(Runner):
                 torch.cuda.set_sync_debug_mode(before)
         if waits:
             raise CaptureError("it waits for the GPU or copies from the host while it runs")
+
+
+def give_memory_back() -> None:
+    """Free what torch keeps for later. It keeps that for each stream, also for those of models that are gone."""
+    with _capturing:
+        torch.cuda.empty_cache()
