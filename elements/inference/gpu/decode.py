@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import torch
 
@@ -97,9 +97,9 @@ def _with_objectness(head: Head, boxes: torch.Tensor) -> Rows:
     return Rows(boxes, torch.where(likely, scores, 0.0), class_ids, broken)
 
 
-@lru_cache(maxsize=32)
+@cache
 def _grid(size: Size, anchors: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """`grid` on the device; kept, since a captured graph goes on reading it."""
+    """`grid` on the device; kept for good, since a captured graph goes on reading it."""
     cells, strides = grid(size, anchors)
     return torch.from_numpy(cells).to(device), torch.from_numpy(strides).to(device)
 
