@@ -3,10 +3,6 @@
 The elements behind our nvstreammux get our batches, which NVIDIA's elements would take for theirs and crash. So beside
 our nvstreammux only two of NVIDIA's are used: nvv4l2decoder, and nvvideoconvert inside of nvurisrcbin, in front of the
 stream mux, where buffers hold one real NVMM frame each. For everybody else "nvvideoconvert" is our stand-in then.
-
-Where a stream does not say its colour space, NVIDIA's decoder marks its frames as BT.601, whatever their size, and caps
-do not change that. Here such frames of more than 576 lines are marked as BT.709, as GStreamer takes them on the CPU and
-players do, so that a model sees the same colours on both.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ from typing import Any
 from elements.base import NVMM, ElementError, Gst
 from elements.portable import cuda
 from elements.portable.decoding import make
-from elements.portable.nvmm import mark_as_bt709
+from elements.portable.nvidia_colors import UnchangedColors
 from elements.portable.queries import ask_frames_held
 
 log = logging.getLogger("gstorch.nvidia")
@@ -28,8 +24,6 @@ _PLUGINS = {DECODER: "nvvideo4linux2", CONVERTER: "nvvideoconvert"}
 
 # nvurisrcbin's properties that are the decoder's own
 DECODER_PROPERTIES = ("gpu-id", "cudadec-memtype", "num-extra-surfaces", "low-latency-mode")
-
-_SYSTEM_FORMATS = "{ I420, NV12, RGBA, BGRx, RGB, BGR, GRAY8 }"  # those that nvvideoconvert uploads
 
 # image-orientation tag -> nvvideoconvert's flip-method
 _FLIPS = {
@@ -44,8 +38,6 @@ _FLIPS = {
 }
 
 _TRY, _SKIP = 0, 2  # GstAutoplugSelectResult, a type that is not introspected
-_SD_LINES = 576  # GStreamer takes untagged pictures of more lines as BT.709
-_ALL_FRAMES = 100  # more than a decoder has
 
 _kept: dict[str, Gst.ElementFactory] = {}
 
@@ -82,22 +74,25 @@ def decodes_on_gpu() -> bool:
 def frames_in_gpu_memory(values: Mapping[str, Any]) -> list[Gst.Element]:
     """The elements between a decoder and a source's NVMM pad, in order, neither added nor linked.
 
-    They give upright I420 frames: the decoder's own samples, with Cb and Cr moved apart, in memory of the converter's,
-    so that decoders do not run out of frames while a batch is at work. RGB of the converter's making would not be the
-    CPU's. Frames of software decoders (formats that the GPU does not decode) are uploaded.
+    They give upright NV12 frames: the decoder's own samples in memory of the converter's, so that decoders do not run
+    out of frames while a batch is at work. RGB of the converter's making would not be the CPU's. Frames of software
+    decoders (formats that the GPU does not decode) are uploaded.
     ``values`` are nvurisrcbin's properties.
     """
-    accepted = f"video/x-raw({NVMM}); video/x-raw, format={_SYSTEM_FORMATS}"
+    accepted = f"video/x-raw({NVMM}); video/x-raw, format=NV12"
     converter = _kept[CONVERTER].create(None)
     if converter is None:
         raise ElementError(f"NVIDIA's {CONVERTER} is in GStreamer's registry, but cannot be made")
     converter.set_property("gpu-id", values["gpu-id"])
+    converter.set_property("disable-passthrough", True)
     converter.get_static_pad("sink").add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, _before_frames)
+    copied = make("capsfilter", caps=f"video/x-raw({NVMM}), format=NV12")
+    UnchangedColors(converter, copied)
     return [
         make("videoconvert", qos=False),
         make("capsfilter", caps=accepted),
         converter,
-        make("capsfilter", caps=f"video/x-raw({NVMM}), format=I420"),
+        copied,
         make("identity", single_segment=True),
     ]
 
@@ -113,7 +108,6 @@ def set_up_decoder(decoder: Gst.Element, values: Mapping[str, Any]) -> None:
     decoder.set_property("skip-frames", int(values["dec-skip-frames"]))
     for name in DECODER_PROPERTIES:
         decoder.set_property(name, int(values[name]))
-    decoder.get_static_pad("sink").add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, _mark_colors)
 
 
 def select_decoder(
@@ -161,30 +155,6 @@ def _has_another_decoder(caps: Gst.Caps) -> bool:
     decoders = Gst.ElementFactory.list_get_elements(kinds, Gst.Rank.MARGINAL)
     fitting = Gst.ElementFactory.list_filter(decoders, caps, Gst.PadDirection.SINK, False)
     return any(not is_its_decoder(decoder) for decoder in fitting)
-
-
-def _mark_colors(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
-    """Where the caps say no colour space, have the frames marked that follow."""
-    event = info.get_event()
-    if event.type != Gst.EventType.CAPS:
-        return Gst.PadProbeReturn.OK
-    stream = event.parse_caps()[0]
-    found, height = stream.get_int("height")
-    if found and height > _SD_LINES and not stream.has_field("colorimetry"):
-        marker = _Marker()
-        pad.get_parent_element().get_static_pad("src").add_probe(Gst.PadProbeType.BUFFER, marker.look)
-    return Gst.PadProbeReturn.OK
-
-
-class _Marker:
-    """Marks a decoder's frames. It uses few, again and again, and leaves the mark, so soon there is none without."""
-
-    def __init__(self) -> None:
-        self._marked_in_a_row = 0
-
-    def look(self, _pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
-        self._marked_in_a_row = 0 if mark_as_bt709(info.get_buffer()) else self._marked_in_a_row + 1
-        return Gst.PadProbeReturn.REMOVE if self._marked_in_a_row > _ALL_FRAMES else Gst.PadProbeReturn.OK
 
 
 def _before_frames(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:

@@ -14,7 +14,7 @@ import numpy as np
 from elements.base import ElementError, Gst
 from elements.inference.frame import DevicePlanes
 from elements.portable import cuda
-from elements.portable.color import BT601, BT709, BT2020, ColorSpace
+from elements.portable.color import ColorSpace
 from elements.portable.device_array import DeviceArray
 from elements.portable.device_color import rgb_of
 from elements.portable.picture import PLANAR, Image, Picture, Rect, plane_shapes
@@ -32,29 +32,29 @@ _PITCH_LINEAR = 0
 _CUDA_MEMORY = (0, 1, 2, 3)  # NvBufSurfaceMemType: default, pinned, device, unified
 _SYSTEM_MEMORY = 6
 
-_NV12, _NV12_709 = 6, 33  # NvBufSurfaceColorFormat
-
-# NvBufSurfaceColorFormat -> our format, and the colour space where the number says it
-_FULL = {space: ColorSpace(space.kr, space.kb, True) for space in (BT601, BT709)}
-_FORMATS: dict[int, tuple[str, ColorSpace | None]] = {
-    1: ("GRAY8", None),
-    2: ("I420", None),
-    4: ("I420", _FULL[BT601]),
-    _NV12: ("NV12", None),
-    7: ("NV12", _FULL[BT601]),
-    19: ("RGBA", None),
-    20: ("BGRA", None),
-    23: ("RGBx", None),
-    24: ("BGRx", None),
-    27: ("RGB", None),
-    28: ("BGR", None),
-    31: ("I420", BT709),
-    32: ("I420", _FULL[BT709]),
-    _NV12_709: ("NV12", BT709),
-    34: ("NV12", _FULL[BT709]),
-    35: ("I420", BT2020),
-    36: ("NV12", BT2020),
+# NvBufSurfaceColorFormat -> our format. The colour space is that of the caps, which say what the stream says.
+_FORMATS = {
+    1: "GRAY8",
+    2: "I420",
+    4: "I420",  # full range
+    6: "NV12",
+    7: "NV12",  # full range
+    19: "RGBA",
+    20: "BGRA",
+    23: "RGBx",
+    24: "BGRx",
+    27: "RGB",
+    28: "BGR",
+    31: "I420",  # BT.709
+    32: "I420",  # BT.709, full range
+    33: "NV12",  # BT.709
+    34: "NV12",  # BT.709, full range
+    35: "I420",  # BT.2020
+    36: "NV12",  # BT.2020
 }
+
+# NV12 in other colour spaces -> in BT.709: of 8 bit, and of 10 bit
+_AS_BT709 = {6: 33, 7: 33, 34: 33, 36: 33, 29: 38, 37: 38, 39: 38, 40: 38}
 
 
 class _Planes(ctypes.Structure):
@@ -111,14 +111,15 @@ class NvmmPicture:
     """One frame in GPU memory: as `elements.portable.picture.Picture`, but the planes are downloaded when asked for.
 
     Attributes:
-        format, width, height, color: as decoded.
+        format, width, height: as decoded.
+        color: what the caps say, or mean by saying nothing.
     """
 
     source = None  # no system memory that an output could share
 
-    def __init__(self, frame: _Frame, surface: _Surface, buffer: Gst.Buffer, default_color: ColorSpace) -> None:
-        known = _FORMATS.get(frame.color_format)
-        if known is None or frame.layout != _PITCH_LINEAR:
+    def __init__(self, frame: _Frame, surface: _Surface, buffer: Gst.Buffer, color: ColorSpace) -> None:
+        name = _FORMATS.get(frame.color_format)
+        if name is None or frame.layout != _PITCH_LINEAR:
             raise ElementError(
                 f"an NVMM frame of NvBufSurface colour format {frame.color_format}, layout {frame.layout}, cannot be "
                 "read; put NVIDIA's nvvideoconvert and video/x-raw(memory:NVMM),format=RGB before the stream mux"
@@ -126,8 +127,7 @@ class NvmmPicture:
         memory_type = surface.memory_type
         if memory_type not in (*_CUDA_MEMORY, _SYSTEM_MEMORY):
             raise ElementError(f"an NVMM frame lies in memory of type {memory_type}, which only DeepStream reads")
-        self.format, color = known
-        self.color = color or default_color
+        self.format, self.color = name, color
         self.width, self.height = int(frame.width), int(frame.height)
         self._buffer = buffer  # the pixels live as long as it does
         self._device = int(surface.gpu)
@@ -218,11 +218,12 @@ def nvmm_picture(buffer: Gst.Buffer, layout: VideoLayout) -> NvmmPicture:
 
 
 def mark_as_bt709(buffer: Gst.Buffer) -> bool:
-    """Declare an NV12 frame in BT.601, or of an unknown colour space, to be in BT.709. Whether it was one."""
+    """Declare an NV12 frame, of 8 or 10 bit, to be in BT.709 whatever it is in. Whether it was declared otherwise."""
     frame = _Surface.from_address(address_of(buffer)).frames[0]
-    if frame.color_format != _NV12:
+    marked = _AS_BT709.get(frame.color_format)
+    if marked is None:
         return False
-    frame.color_format = _NV12_709
+    frame.color_format = marked
     return True
 
 
