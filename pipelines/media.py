@@ -72,12 +72,18 @@ def _name_and_uri(text: str) -> tuple[str, str]:
 
 def _look(name: str, uri: str, timeout: float) -> GstPbutils.DiscovererInfo:
     watches: list[StartWatch] = []
+    undecodable: list[str] = []
+
+    def unknown_type(_reader: Gst.Element, _pad: Gst.Pad, stream: Gst.Caps) -> None:
+        if stream[0].get_name().startswith("video/"):
+            undecodable.append(GstPbutils.pb_utils_get_decoder_description(stream))
 
     def source_made(_discoverer: GstPbutils.Discoverer, source: Gst.Element) -> None:
         reader = source.get_parent()
         from elements.portable import nvidia  # makes element classes, which GStreamer must be initialised for
 
         reader.connect("autoplug-select", nvidia.select_any_other_decoder)
+        reader.connect("unknown-type", unknown_type)
         watches.append(StartWatch(reader, lambda: post_error(source, _SILENT, "", *_DEMUX)))
         watches[-1].start()
 
@@ -86,7 +92,7 @@ def _look(name: str, uri: str, timeout: float) -> GstPbutils.DiscovererInfo:
     try:
         info = discoverer.discover_uri(uri)
     except GLib.Error as error:
-        raise MediaError(f"{name}: {explain(error, [])}") from None
+        raise MediaError(f"{name}: {explain(error, undecodable)}") from None
     finally:
         for watch in watches:
             watch.done()

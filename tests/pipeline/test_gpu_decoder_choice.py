@@ -13,7 +13,7 @@ from gi.repository import Gst
 from elements.base import AUTHOR, GObject, pad_template, post_error
 from elements.portable import nvidia
 from elements.portable.decoding import frames_to_nvmm
-from pipelines.media import discover
+from pipelines.media import MediaError, discover
 from tests.media import Outcome, finish, watch
 
 NAME, FRAMES = "gstorchgpudecoderdouble", 5
@@ -100,6 +100,35 @@ def test_a_look_into_a_file_needs_no_gpu(tmp_path: Path, caplog: pytest.LogCaptu
     info = discover(str(clip(tmp_path, pixels)))
     assert (info.width, info.height, info.frames) == (96, 64, FRAMES)
     assert caplog.records == []
+
+
+@pytest.fixture
+def no_software_decoder() -> Iterator[None]:
+    """H.264 decoders other than the double out of the way."""
+    h264 = Gst.Caps.from_string("video/x-h264")
+    decoders = Gst.ElementFactory.list_get_elements(Gst.ELEMENT_FACTORY_TYPE_DECODER, Gst.Rank.MARGINAL)
+    others = Gst.ElementFactory.list_filter(decoders, h264, Gst.PadDirection.SINK, False)
+    ranks = {other: other.get_rank() for other in others if other.get_name() != NAME}
+    for other in ranks:
+        other.set_rank(Gst.Rank.NONE)
+    Gst.Element.register(None, NAME, Gst.Rank.NONE, DecoderDouble)  # who keeps lists of factories makes them anew
+    Gst.ElementFactory.find(NAME).set_rank(Gst.Rank.PRIMARY + 200)
+    yield
+    for other, rank in ranks.items():
+        other.set_rank(rank)
+    Gst.Element.register(None, NAME, Gst.Rank.NONE, DecoderDouble)
+
+
+@pytest.mark.usefixtures("no_software_decoder")
+def test_what_nothing_here_decodes_is_named_with_what_to_install(tmp_path: Path) -> None:
+    path = clip(tmp_path, "yuv444p")
+    with pytest.raises(MediaError) as looked:
+        discover(str(path))
+    outcome, _ = play(path)
+    for text in (str(looked.value), str(outcome.error)):
+        assert str(path) in text
+        assert "no decoder for it is installed (missing: H.264 (High 4:4:4" in text
+        assert "gstreamer1.0-libav" in text
 
 
 def test_nvidias_decoder_serves_for_a_look_where_it_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
