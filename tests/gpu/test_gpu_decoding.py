@@ -162,7 +162,7 @@ def test_extract_scales_to_the_size_of_the_mux(clips: Path) -> None:
     play(sources(clips / "small.mp4"), f"{TO_RGB} ! fakesink name=out", look, "width=500 height=500 enable-padding=1")
     print("scaled by torch and by OpenCV:", seen)
     assert seen[0][0] < 0.5
-    assert seen[0][1] <= 3
+    assert seen[0][1] <= 6  # of 255: float against fixed point, at sharp edges
 
 
 def test_a_decoder_of_ones_own(clips: Path) -> None:

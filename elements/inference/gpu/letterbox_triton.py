@@ -11,7 +11,7 @@ import triton.language as tl
 from elements.inference.gpu.letterbox import TABLE_COLUMNS
 from elements.inference.preprocess import Preprocess
 
-BLOCK_X, BLOCK_Y = 256, 1  # of all tried on an H200 the fastest into channels-last memory
+PACKED = PLANAR = (256, 1, 4)  # tile's width and height, warps: of all tried on an H200 the fastest
 
 
 def letterbox_fused(table: torch.Tensor, packed: int, count: int, out: torch.Tensor, options: Preprocess) -> None:
@@ -27,10 +27,13 @@ def letterbox_fused(table: torch.Tensor, packed: int, count: int, out: torch.Ten
     """
     height, width = out.shape[2:]
     gains, offsets = options.affine()
-    for kernel, first, end in ((_packed, 0, packed), (_planar, packed, count)):
+    for kernel, (block_x, block_y, warps), first, end in (
+        (_packed, PACKED, 0, packed),
+        (_planar, PLANAR, packed, count),
+    ):
         if end == first:
             continue
-        kernel[(triton.cdiv(width, BLOCK_X), triton.cdiv(height, BLOCK_Y), end - first)](
+        kernel[(triton.cdiv(width, block_x), triton.cdiv(height, block_y), end - first)](
             table[first:],
             out,
             *out.stride(),
@@ -42,8 +45,9 @@ def letterbox_fused(table: torch.Tensor, packed: int, count: int, out: torch.Ten
             columns=TABLE_COLUMNS,
             bgr=options.color == "bgr",
             rounded=out.dtype == torch.uint8,
-            block_x=BLOCK_X,
-            block_y=BLOCK_Y,
+            block_x=block_x,
+            block_y=block_y,
+            num_warps=warps,
         )
 
 
@@ -130,28 +134,31 @@ def _packed(  # type: ignore[no-untyped-def]
 def _taps(address, at, inside) -> Any:  # type: ignore[no-untyped-def]
     """The two source samples of each target sample and their weights; see `Taps.packed`."""
     packed = tl.load(address.to(tl.pointer_type(tl.int64)) + at, mask=inside, other=0)
-    first = packed >> 32
-    return first, first + ((packed >> 24) & 1), ((packed >> 12) & 4095).to(tl.int32), (packed & 4095).to(tl.int32)
+    first, rest = (packed >> 32).to(tl.int32), packed.to(tl.int32)
+    return first, first + ((rest >> 24) & 1), (rest >> 12) & 4095, rest & 4095
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _resampled(address, pitch, step, across, down, inside) -> Any:  # type: ignore[no-untyped-def]
-    """A tile of a plane, int32; see `elements.inference.gpu.resampling.resample`."""
-    source = address.to(tl.pointer_type(tl.uint8))
-    first_x, second_x, left_weight, right_weight = across
-    first_y, second_y, upper_weight, lower_weight = down
-    to_left = (first_x * step)[None, :]
-    to_right = (second_x * step)[None, :]
-    upper = source + (first_y * pitch)[:, None]
-    lower = source + (second_y * pitch)[:, None]
-    a = tl.load(upper + to_left, mask=inside, other=0).to(tl.int32)
-    b = tl.load(upper + to_right, mask=inside, other=0).to(tl.int32)
-    c = tl.load(lower + to_left, mask=inside, other=0).to(tl.int32)
-    d = tl.load(lower + to_right, mask=inside, other=0).to(tl.int32)
-    over = (a * left_weight[None, :] + b * right_weight[None, :]) >> 4
-    under = (c * left_weight[None, :] + d * right_weight[None, :]) >> 4
-    both = ((over * upper_weight[:, None]) >> 16) + ((under * lower_weight[:, None]) >> 16)
-    return tl.minimum((both + 2) >> 2, 255)
+def _corners(source, pitch, step, across, down, inside) -> Any:  # type: ignore[no-untyped-def]
+    """The four source samples around each target sample of a tile, int32. A plane has less than 2 GiB."""
+    upper = (down[0] * pitch)[:, None]
+    lower = (down[1] * pitch)[:, None]
+    to_left = (across[0] * step)[None, :]
+    to_right = (across[1] * step)[None, :]
+    a = tl.load(source + (upper + to_left), mask=inside, other=0).to(tl.int32)
+    b = tl.load(source + (upper + to_right), mask=inside, other=0).to(tl.int32)
+    c = tl.load(source + (lower + to_left), mask=inside, other=0).to(tl.int32)
+    d = tl.load(source + (lower + to_right), mask=inside, other=0).to(tl.int32)
+    return a, b, c, d
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _blend(a, b, c, d, across, down) -> Any:  # type: ignore[no-untyped-def]
+    """See `elements.inference.gpu.resampling.resample`."""
+    left, right = across[2][None, :], across[3][None, :]
+    over = ((a * left + b * right) >> 4) * down[2][:, None]
+    under = ((c * left + d * right) >> 4) * down[3][:, None]
+    return tl.minimum(((over >> 16) + (under >> 16) + 2) >> 2, 255)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -179,9 +186,11 @@ def _planar(  # type: ignore[no-untyped-def]
 ) -> Any:
     """One tile of the input, block_y x block_x pixels, of one 4:2:0 picture."""
     row = table + tl.program_id(2).to(tl.int64) * columns
-    luma_pitch = tl.load(row + 3)
-    chroma_pitch = tl.load(row + 4)
-    step = tl.load(row + 5)
+    luma = tl.load(row).to(tl.pointer_type(tl.uint8))
+    blue_address, red_address = tl.load(row + 1), tl.load(row + 2)
+    luma_pitch = tl.load(row + 3).to(tl.int32)
+    chroma_pitch = tl.load(row + 4).to(tl.int32)
+    step = tl.load(row + 5).to(tl.int32)
     left = tl.load(row + 6).to(tl.int32)
     top = tl.load(row + 7).to(tl.int32)
     width = tl.load(row + 8).to(tl.int32)
@@ -197,17 +206,26 @@ def _planar(  # type: ignore[no-untyped-def]
 
     across = _taps(tl.load(row + 10), x - left, inside_x)
     down = _taps(tl.load(row + 11), y - top, inside_y)
-    luma = _resampled(tl.load(row), luma_pitch, 1, across, down, inside)
+    a, b, c, d = _corners(luma, luma_pitch, 1, across, down, inside)
+    light = _blend(a, b, c, d, across, down)
     across = _taps(tl.load(row + 12), x - left, inside_x)
     down = _taps(tl.load(row + 13), y - top, inside_y)
-    blue = _resampled(tl.load(row + 1), chroma_pitch, step, across, down, inside)
-    red = _resampled(tl.load(row + 2), chroma_pitch, step, across, down, inside)
+    if (step == 2) & (red_address == blue_address + 1) & (blue_address % 2 == 0) & (chroma_pitch % 2 == 0):
+        pairs = blue_address.to(tl.pointer_type(tl.uint16))  # Cb in the lower byte
+        a, b, c, d = _corners(pairs, chroma_pitch // 2, 1, across, down, inside)
+        blue = _blend(a & 255, b & 255, c & 255, d & 255, across, down)
+        red = _blend(a >> 8, b >> 8, c >> 8, d >> 8, across, down)
+    else:
+        a, b, c, d = _corners(blue_address.to(tl.pointer_type(tl.uint8)), chroma_pitch, step, across, down, inside)
+        blue = _blend(a, b, c, d, across, down)
+        a, b, c, d = _corners(red_address.to(tl.pointer_type(tl.uint8)), chroma_pitch, step, across, down, inside)
+        red = _blend(a, b, c, d, across, down)
 
     target = out + slot * stride_b + (y.to(tl.int64) * stride_y)[:, None] + (x.to(tl.int64) * stride_x)[None, :]
     valid = (y < net_height)[:, None] & (x < net_width)[None, :]
     for channel in tl.static_range(3):
         weights = matrix + 4 * channel
-        total = tl.load(weights) * luma + tl.load(weights + 1) * blue + tl.load(weights + 2) * red
+        total = tl.load(weights) * light + tl.load(weights + 1) * blue + tl.load(weights + 2) * red
         total = (total + tl.load(weights + 3) + 512) >> 10
         color = tl.minimum(tl.maximum(total, 0), 255).to(tl.float32)
         plane = 2 - channel if bgr else channel
