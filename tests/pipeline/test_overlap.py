@@ -193,6 +193,7 @@ def test_stopping_with_batches_on_their_way(fed: int) -> None:
         assert wait_for(lambda: len(Device.submitted) == min(fed, 3))
         stopping = threading.Thread(target=run.pipeline.set_state, args=[Gst.State.NULL])
         stopping.start()
+        assert wait_for(lambda: run.element.get_static_pad("src").flags & Gst.PadFlags.FLUSHING)
         let(3)  # what the device has begun may be waited for, the rest is not
         stopping.join(LIMIT_S)
         assert not stopping.is_alive()
