@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -107,8 +109,10 @@ class Silent:
 
     def _hang_up(self) -> None:
         taken, _ = self._socket.accept()
-        taken.recv(1)
-        taken.close()
+        with taken, taken.makefile("rb") as request:  # the whole of it: the answer is awaited by then
+            headers = b"".join(iter(request.readline, b"\r\n"))
+            request.read(int(re.search(rb"(?i)content-length: (\d+)", headers)[1]))
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing is a reset
 
     def close(self) -> None:
         self._socket.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs PyTorch")
+torch = pytest.importorskip("torch", reason="needs PyTorch and a CUDA GPU")
 
 from elements.inference.config import ModelConfig  # noqa: E402
 from elements.inference.errors import ModelError  # noqa: E402

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 from gi.repository import Gst
 
-from elements.inference.gpu.letterbox import TABLE_COLUMNS, fill_table, letterbox
-from elements.inference.letterbox import place_all
-from elements.inference.preprocess import Preprocess
-from elements.portable.carrier import batch_of
-from elements.portable.frames import frames_of
-from tests.gpu.make_clips import INPUT, TEXTURED
-from tests.gpu.test_gpu_decoding import clips, gpu_decoding, play, sources  # noqa: F401
+torch = pytest.importorskip("torch", reason="needs PyTorch and a CUDA GPU")
+
+from elements.inference.gpu.letterbox import TABLE_COLUMNS, fill_table, letterbox  # noqa: E402
+from elements.inference.letterbox import place_all  # noqa: E402
+from elements.inference.preprocess import Preprocess  # noqa: E402
+from elements.portable.carrier import batch_of  # noqa: E402
+from elements.portable.frames import frames_of  # noqa: E402
+from tests.gpu.make_clips import INPUT, TEXTURED  # noqa: E402
+from tests.gpu.test_gpu_decoding import clips, gpu_decoding, play, sources  # noqa: E402, F401
 
 pytestmark = pytest.mark.gpu
-torch = pytest.importorskip("torch")
 
 OPTIONS = Preprocess(letterbox="stretch", scale="0-255")
 

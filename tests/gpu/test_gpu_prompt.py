@@ -17,7 +17,7 @@ from tests.pictures import NAMES
 from tests.vlm_server import Says, VlmServer
 
 pytestmark = pytest.mark.gpu
-pytest.importorskip("torch")
+pytest.importorskip("torch", reason="needs PyTorch and a CUDA GPU")
 pytest.importorskip("urllib3")
 
 NAME = "plain"
