@@ -6,6 +6,7 @@ import difflib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from elements.frames import BatchFrame
 from elements.inference.cascade import CACHED_TASKS, Answer, Cascade, Known, OperateOn, Plan, Targets
 from elements.inference.frame import Frame
 from elements.inference.result import GroupResult
-from elements.metadata.edit import classify_all, find_editor, object_rows
-from elements.metadata.object_rows import ObjectRow
-from elements.metadata.placement import Placements
+from elements.metadata.edit import classify_all, find_editor, object_columns
+from elements.metadata.object_fields import ObjectColumns
+from elements.metadata.placement import all_to_source
 from elements.metadata.stamp import stamp_model
 from elements.metadata.writer import UNTRACKED_OBJECT_ID, annotate, write_detections
 
@@ -118,16 +119,15 @@ class ObjectsAtWork:
         batch_meta = self._api.Buffer(buffer).batch_meta
         for frame_meta in batch_meta.frame_items:
             frame, known = work.frames.get(frame_meta.batch_id, (None, {}))
-            told = {place: answer for place, answer in known.items() if answer.best is not None}
-            if frame is None or not told:
+            labels = {place: label for place, answer in known.items() if (label := answer.label) is not None}
+            if frame is None or not labels:
                 continue
             if self._said.task == "classify":
-                labels = {place: _label(answer) for place, answer in told.items()}
                 classify_all(frame_meta, self._said.name, labels, self._said.component_id)
             else:
                 for place, item in enumerate(frame_meta.object_items):
-                    if place in told:
-                        self._write_one(batch_meta, frame_meta, item, frame, told[place])
+                    if place in labels:
+                        self._write_one(batch_meta, frame_meta, item, frame, known[place])
             if version and find_editor(frame_meta) is not None:
                 stamp_model(frame_meta, self._said.name, version)
 
@@ -175,34 +175,20 @@ def check_classes(wanted: Sequence[str | int], names: Sequence[str]) -> None:
             raise ElementError(f"operate-on: the stage that it works on has no class '{name}': {hint}")
 
 
-def _label(answer: Answer) -> tuple[str, int, float]:
-    """Text, number and probability of what a classifier said."""
-    assert answer.call is not None and answer.best is not None
-    (class_id, probability), names = answer.best, answer.call.names
-    return names[class_id] if class_id < len(names) else str(class_id), class_id, probability
-
-
 def _targets(batch_meta: Any, frames: Sequence[BatchFrame], component_id: int) -> Targets:
     """The objects of one stage in all frames, boxes in pixels of their sources."""
-    numbers = {frame.batch_id: number for number, frame in enumerate(frames)}
-    rows: list[ObjectRow] = []
-    frame_of: list[int] = []
-    for frame_meta in batch_meta.frame_items:
-        number = numbers.get(frame_meta.batch_id)
-        if number is not None:
-            own = object_rows(frame_meta, component_id)
-            rows += own
-            frame_of += [number] * len(own)
-    places, class_ids, labels, track_ids, *geometry = zip(*rows, strict=True) if rows else ((),) * 9
-    left, top, width, height, degrees = np.array(geometry, np.float64)
-    boxes = np.array([left, top, left + width, top + height], np.float32).T
-    which = np.array(frame_of, np.int64)
+    own = {item.batch_id: object_columns(item, component_id) for item in batch_meta.frame_items}
+    by_frame = [own[frame.batch_id] for frame in frames]
+    counts = [len(columns.places) for columns in by_frame]
+    places, class_ids, object_ids, labels, rects = ObjectColumns.joined(by_frame)
+    rows = [(left, top, left + width, top + height, degrees) for left, top, width, height, degrees in rects]
+    geometry = np.fromiter(chain.from_iterable(rows), np.float32).reshape(-1, 5)
     return Targets(
-        which,
+        np.arange(len(frames)).repeat(counts),
         places,
         class_ids,
         labels,
-        [None if track == UNTRACKED_OBJECT_ID else track for track in track_ids],
-        Placements.of([frame.placement for frame in frames]).to_source(boxes, which),
-        np.radians(degrees).astype(np.float32),
+        [None if number == UNTRACKED_OBJECT_ID else number for number in object_ids],
+        all_to_source(geometry[:, :4], [frame.placement for frame in frames], counts),
+        np.radians(geometry[:, 4]),
     )

@@ -103,11 +103,13 @@ class Call:
     """What a model said of all objects that it was asked about together. It holds no picture: answers live long.
 
     Attributes:
-        found: for each object, in pixels of what the model saw of it.
+        regions: for each object what the model saw of it, (N, 4) xyxy in pixels of the source.
+        found: for each object, in pixels of its region.
         names: the model's class names by number.
         version: of the model.
     """
 
+    regions: IntArray
     found: Sequence[Detections]
     names: Sequence[str]
     version: str
@@ -117,13 +119,20 @@ class Call:
         """Class number and score of what was found of each object; ``None`` where nothing was."""
         return best_of(self.found)
 
+    @cached_property
+    def labels(self) -> list[tuple[str, int, float] | None]:
+        """`best`, with the name of the class before it."""
+        return [None if best is None else (self._name(best[0]), *best) for best in self.best]
+
+    def _name(self, class_id: int) -> str:
+        return self.names[class_id] if class_id < len(self.names) else str(class_id)
+
 
 @dataclass(slots=True, eq=False)
 class Answer:
     """What the model says of one object, which may be kept for as long as a track lives.
 
     Attributes:
-        origin: top left corner of what the model saw, in pixels of the source.
         asked_at: seconds of stream time.
         seen_at: when an object got it last, seconds of stream time.
         call: the call that told; ``None`` while it is at work, and if it failed.
@@ -131,7 +140,6 @@ class Answer:
         failed: there will be none.
     """
 
-    origin: tuple[int, int]
     asked_at: float
     seen_at: float
     call: Call | None = None
@@ -144,6 +152,11 @@ class Answer:
         return None if self.call is None else self.call.best[self.row]
 
     @property
+    def label(self) -> tuple[str, int, float] | None:
+        """`best`, with the name of the class before it."""
+        return None if self.call is None else self.call.labels[self.row]
+
+    @property
     def found(self) -> Detections:
         """All that was found, in pixels of what the model saw."""
         assert self.call is not None
@@ -151,7 +164,9 @@ class Answer:
 
     def in_source(self) -> Detections:
         """All that was found, in pixels of the source."""
-        return moved(self.found, self.origin)
+        assert self.call is not None
+        x, y = self.call.regions[self.row, :2].tolist()
+        return moved(self.found, (x, y))
 
 
 Known = dict[int, Answer]
@@ -175,7 +190,7 @@ class Plan:
     def fill(self, found: Sequence[GroupResult]) -> None:
         """Take the model's answers. A crop that is missing among them has failed."""
         for group in found:
-            call = Call(group.found, group.names, group.version)
+            call = Call(self.crops.take(group.places).regions, group.found, group.names, group.version)
             for row, place in enumerate(group.places):
                 answer = self.asked[place]
                 answer.row, answer.call = row, call  # in this order: another thread looks whether there is a call
@@ -219,13 +234,12 @@ class Cascade:
             resting: places of frames in which nothing is looked at; tracks get the answers that they have.
         """
         regions, rows_of = self._shown(frames, targets)
-        corners = regions.tolist()
         asked: dict[int, Answer] = {}
         known: list[Known] = []
         for place, (frame, rows) in enumerate(zip(frames, rows_of, strict=True)):
-            known.append(self._plan_frame(asked, frame, rows, targets, corners, place not in resting))
-        rows = list(asked)
-        return Plan(CropBatch(frames, targets.frame_of[rows], regions[rows]), list(asked.values()), known)
+            known.append(self._plan_frame(asked, frame, rows, targets, regions, place not in resting))
+        crops = CropBatch(frames, targets.frame_of, regions).take(list(asked))
+        return Plan(crops, list(asked.values()), known)
 
     def fill(self, plan: Plan, found: Sequence[GroupResult]) -> None:
         """Take the model's answers for a plan; plans are filled in order."""
@@ -247,7 +261,7 @@ class Cascade:
         frame: Frame,
         rows: Sequence[int],
         targets: Targets,
-        corners: Sequence[Sequence[int]],
+        regions: IntArray,
         looks: bool,
     ) -> Known:
         """What the objects of a frame get; answers that the model must give also go to ``asked``, by row."""
@@ -255,16 +269,22 @@ class Cascade:
         if now < self._times.get(source, now):
             self.forget(source)
         self._times[source] = now
-        kept = {row: self._answer(source, targets.track_ids[row], now) for row in rows}
-        known = {targets.places[row]: answer for row, answer in kept.items() if answer is not None}
-        due = [row for row, answer in kept.items() if looks and (answer is None or self._is_stale(answer, source, now))]
-        room = self._room(source, now, len(due))
-        if room < len(due):
-            due.sort(key=lambda row: (kept[row] is not None, -_area(corners[row])))
+        places, track_ids = targets.places, targets.track_ids
+        known: Known = {}
+        due: list[int] = []
+        for row in rows:
+            kept = self._answer(source, track_ids[row], now)
+            if kept is not None:
+                known[places[row]] = kept
+            if kept is None or self._is_stale(kept, source, now):
+                due.append(row)
+        room = self._room(source, now, len(due)) if looks else 0
+        if 0 < room < len(due):
+            sizes = _areas(regions)
+            due.sort(key=lambda row: (places[row] in known, -sizes[row]))
         for row in due[:room]:
-            x, y, _, _ = corners[row]
-            asked[row] = known[targets.places[row]] = answer = Answer((x, y), now, now)
-            track = targets.track_ids[row]
+            asked[row] = known[places[row]] = answer = Answer(now, now)
+            track = track_ids[row]
             if self._keeps and track is not None:
                 self._kept[source, track] = answer
                 self._kept.move_to_end((source, track))
@@ -273,15 +293,17 @@ class Cascade:
 
     def _shown(self, frames: Sequence[Frame], targets: Targets) -> tuple[IntArray, list[list[int]]]:
         """The upright rectangle around each target, (N, 4), which the model is shown, and of each frame, who counts."""
-        boxes, angles = targets.boxes.astype(np.float64), targets.angles
+        boxes, angles = targets.boxes, targets.angles
         counts = np.isfinite(boxes.sum(axis=1) + angles)
         if self.options.classes:
             counts &= self._of_wanted_class(targets)
         if not counts.all():
-            boxes[~counts] = 0
-        counts &= _shorter_sides(boxes) >= self.options.min_size
+            boxes = np.where(counts[:, None], boxes, 0)
+        if self.options.min_size:
+            counts &= _shorter_sides(boxes) >= self.options.min_size
         if angles.any():
             turned = counts & (angles != 0)
+            boxes = boxes.astype(np.float64)
             boxes[turned] = bounds(boxes[turned], angles[turned])
         regions = crop_regions(boxes, sizes_of(frames)[targets.frame_of])
         counts &= _shorter_sides(regions) >= SMALLEST
@@ -345,6 +367,7 @@ def _shorter_sides(boxes: NDArray[Any]) -> NDArray[Any]:
     return shorter
 
 
-def _area(corners: Sequence[int]) -> int:
-    x1, y1, x2, y2 = corners
-    return (x2 - x1) * (y2 - y1)
+def _areas(regions: IntArray) -> list[int]:
+    """Of (N, 4) xyxy."""
+    areas: list[int] = (regions[:, 2:] - regions[:, :2]).prod(axis=1).tolist()
+    return areas

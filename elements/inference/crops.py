@@ -85,7 +85,7 @@ class CropBatch(Sequence[CropFrame]):
         return CropFrame(self.frames[self.frame_of[index]], tuple(self.regions[index].tolist()))
 
     def take(self, places: Sequence[int]) -> CropBatch:
-        """Those at ``places``, which rise."""
+        """Those at ``places``, frame after frame; if these are all, in order."""
         return self if len(places) == len(self) else CropBatch(self.frames, self.frame_of[places], self.regions[places])
 
     @property
@@ -152,9 +152,11 @@ def crop_regions(boxes: NDArray[np.floating], sizes: IntArray) -> IntArray:
     Returns:
         (N, 4) int64 xyxy; of no extent where a box lies outside of the picture.
     """
-    starts = np.minimum(np.maximum(np.floor(boxes[:, :2]), 0), sizes)
-    ends = np.maximum(np.minimum(np.ceil(boxes[:, 2:]), sizes), starts)
-    return np.concatenate([starts, ends], axis=1).astype(np.int64)
+    inside = np.minimum(np.maximum(boxes.reshape(-1, 2, 2), 0), sizes[..., None, :])
+    np.ceil(inside[:, 1], out=inside[:, 1])
+    corners: IntArray = inside.astype(np.int64)  # drops what is behind the point: of numbers from 0 on the floor
+    np.maximum(corners[:, 1], corners[:, 0], out=corners[:, 1])
+    return corners.reshape(-1, 4)
 
 
 def scaled_regions(regions: IntArray, size: tuple[int, int], picture: tuple[int, int]) -> IntArray:

@@ -260,8 +260,8 @@ class Session:
 
     def submit(self, frames: Sequence[Frame]) -> Pending:
         """Give frames to their models. They must stay valid until they are collected. Never raises for a model."""
-        sizes = [(width, height) for width, height in sizes_of(frames).tolist()]
-        self._sizes.update(zip(source_ids_of(frames), sizes, strict=True))
+        newest = dict(zip(source_ids_of(frames), sizes_of(frames).tolist(), strict=True))
+        self._sizes.update({source_id: (width, height) for source_id, (width, height) in newest.items()})
         works = self._assign(frames, range(len(frames)))
         for work in works:
             if getattr(work.group.served.model, "overlaps", False):

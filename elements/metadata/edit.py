@@ -29,8 +29,7 @@ from elements.metadata.detections import FloatArray
 from elements.metadata.nvds.binding import LIBRARY, WITHOUT, library
 from elements.metadata.nvds.editor import NvdsEditor
 from elements.metadata.nvds.handles import handle_problem
-from elements.metadata.object_fields import ObjectFields
-from elements.metadata.object_rows import ObjectRow, read_rows
+from elements.metadata.object_fields import ObjectColumns, ObjectFields
 from elements.metadata.plain_editor import PlainEditor
 
 log = logging.getLogger("gstorch.metadata")
@@ -53,7 +52,7 @@ class Editor(Protocol):
     def classify(
         self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
     ) -> None: ...
-    def rows(self, target: Any, component_id: int) -> list[ObjectRow]: ...
+    def columns(self, target: Any, component_id: int) -> ObjectColumns: ...
     def classify_all(self, target: Any, classifier: str, labels: Labels, component_id: int) -> None: ...
     def set_detector_box(self, target: Any, left: float, top: float, width: float, height: float) -> None: ...
     def set_mask(self, target: Any, mask: FloatArray, threshold: float) -> None: ...
@@ -178,17 +177,6 @@ def classify_all(frame_meta: Any, classifier: str, labels: Labels, component_id:
     editor_of(frame_meta).classify_all(frame_meta, classifier, labels, component_id)
 
 
-def object_rows(frame_meta: Any, component_id: int) -> list[ObjectRow]:
-    """The objects of a frame that one component found; where metadata cannot be edited, too.
-
-    Args:
-        frame_meta: FrameMetadata.
-        component_id: their ``unique_component_id``.
-    """
-    editor = find_editor(frame_meta)
-    return read_rows(frame_meta, component_id) if editor is None else editor.rows(frame_meta, component_id)
-
-
 def remove_objects(frame_meta: Any, predicate: Callable[[Any], Any]) -> int:
     """Remove objects from a frame, with their labels, masks, classifiers and user metadata.
 
@@ -268,6 +256,31 @@ def _objects_through_api(frame_meta: Any, editor: NvdsEditor | None) -> Iterator
         place = (rect.left, rect.top, rect.width, rect.height, rect.rotation_angle)
         fields = ObjectFields(int(item.class_id), int(item.object_id), item.confidence, item.label, *place)
         yield item, fields, editor is None or not editor.is_bare(item)
+
+
+def object_columns(frame_meta: Any, component_id: int) -> ObjectColumns:
+    """The objects of a frame that one component found, newest first.
+
+    Args:
+        frame_meta: FrameMetadata.
+        component_id: their ``unique_component_id``.
+    """
+    editor = find_editor(frame_meta)
+    return (
+        _columns_through_api(frame_meta, component_id) if editor is None else editor.columns(frame_meta, component_id)
+    )
+
+
+def _columns_through_api(frame_meta: Any, component_id: int) -> ObjectColumns:
+    objects = enumerate(_objects_through_api(frame_meta, None))
+    own = [(place, row) for place, (item, row, _) in objects if item.unique_component_id == component_id]
+    return ObjectColumns(
+        [place for place, _ in own],
+        [row.class_id for _, row in own],
+        [row.object_id for _, row in own],
+        [row.label for _, row in own],
+        [row[4:] for _, row in own],
+    )
 
 
 def editor_of(handle: Any) -> Editor:

@@ -112,16 +112,9 @@ class Placements(Sequence[Placement]):
         """(N, 4) left, top, width and height of where they lie."""
         return self.table[:, 2:]
 
-    def to_source(self, boxes: FloatArray, which: NDArray[np.integer]) -> FloatArray:
-        """(N, 4) xyxy boxes from mux-frame to source-frame pixels, each by the placement of number ``which`` (N,)."""
-        offset, scale = self.areas[:, None, :2], self.areas[:, None, 2:] / self.sources[:, None]
-        corners = (boxes.reshape(-1, 2, 2) - offset[which]) / scale[which]
-        in_source: FloatArray = corners.reshape(-1, 4).astype(np.float32)
-        return in_source
-
 
 def all_to_source(boxes: FloatArray, placements: Sequence[Placement], counts: Sequence[int]) -> FloatArray:
     """`Placement.to_source` of several frames at once: ``counts[0]`` boxes of the first, then those of the next."""
-    offsets = np.array([(p.left, p.top) * 2 for p in placements], np.float32).reshape(-1, 4).repeat(counts, axis=0)
-    scales = np.array([p.scale * 2 for p in placements], np.float32).reshape(-1, 4).repeat(counts, axis=0)
-    return np.asarray((boxes - offsets) / scales, np.float32)
+    affine = np.array([(p.left, p.top) * 2 + p.scale * 2 for p in placements], np.float32).reshape(-1, 8)
+    affine = affine.repeat(counts, axis=0)
+    return np.asarray((boxes - affine[:, :4]) / affine[:, 4:], np.float32)

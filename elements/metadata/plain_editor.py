@@ -10,8 +10,7 @@ import numpy as np
 
 from elements.metadata.detections import FloatArray
 from elements.metadata.look import Look
-from elements.metadata.object_fields import ObjectFields
-from elements.metadata.object_rows import ObjectRow
+from elements.metadata.object_fields import ObjectColumns, ObjectFields
 from elements.portable.meta import ClassifierMeta, LabelInfo, ObjectMeta, UserMeta
 
 _meta_types: dict[str, int] = {}
@@ -52,13 +51,18 @@ class PlainEditor:
         for place, label in labels.items():
             objects[~place].classifiers.append(ClassifierMeta(component_id, classifier, [LabelInfo(*label)]))
 
-    def rows(self, target: Any, component_id: int) -> list[ObjectRow]:
+    def columns(self, target: Any, component_id: int) -> ObjectColumns:
         """The frame's objects of one component."""
-        return [
-            (place, item.class_id, item.label, item.object_id, *item.place)
-            for place, item in enumerate(reversed(target._meta.objects))
-            if item.unique_component_id == component_id
-        ]
+        newest_first = target._meta.objects[::-1]
+        places = [place for place, item in enumerate(newest_first) if item.unique_component_id == component_id]
+        own = newest_first if len(places) == len(newest_first) else [newest_first[place] for place in places]
+        return ObjectColumns(
+            places,
+            [item.class_id for item in own],
+            [item.object_id for item in own],
+            [item.label for item in own],
+            [item.place for item in own],
+        )
 
     def set_detector_box(self, target: Any, left: float, top: float, width: float, height: float) -> None:
         """The detector's box, which nvtracker reads."""

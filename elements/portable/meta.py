@@ -149,8 +149,8 @@ class ObjectMeta:
         """``rect`` as numbers: left, top, width, height and degrees."""
         if self._rect is None and self._drawn is not None:
             return self._drawn[0][4:]
-        rect = self.rect
-        return rect.left, rect.top, rect.width, rect.height, rect.rotation_angle
+        place: tuple[float, float, float, float, float] = osd.place_of(self.rect)
+        return place
 
     @property
     def fields(self) -> ObjectFields:

@@ -180,6 +180,10 @@ def _float_map(value: Any) -> FloatMap:
     return value
 
 
+place_of = operator.attrgetter("_left", "_top", "_width", "_height", "_rotation_angle")
+"""These five of a `Rect`, in one call: every object of every frame is read."""
+
+
 class FontFamily(IntEnum):
     """The one font family that pyservicemaker names."""
 

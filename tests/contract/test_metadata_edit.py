@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from elements.metadata import edit
 from elements.metadata.classified import Label, labels_of
 from elements.metadata.edit import (
     attach_json,
@@ -15,14 +16,14 @@ from elements.metadata.edit import (
     classify_all,
     editor_of,
     json_meta_type,
-    object_rows,
+    object_columns,
     read_json,
     remove_objects,
     set_mask,
 )
 from elements.metadata.nvds import layout
 from elements.metadata.nvds.handles import struct_of
-from elements.metadata.object_rows import read_rows
+from elements.metadata.object_fields import ObjectColumns
 from elements.portable.meta import BatchMeta, FrameMeta
 from elements.portable.pyservicemaker.metadata import BatchMetadata
 from tests.contract.nvds_double.native import SKIP
@@ -190,19 +191,22 @@ def test_many_objects_are_labelled_at_once(runtime: Any) -> None:
     ]
 
 
-def test_objects_of_a_component_are_read_as_rows(runtime: Any) -> None:
+@pytest.mark.parametrize("editable", [True, False])
+def test_objects_of_a_component_are_read_in_columns(runtime: Any, editable: bool, monkeypatch: Any) -> None:
     frame = first(runtime.handle().frame_items)
     for item in frame.object_items:
         rect = item.rect_params
         rect.left, rect.top, rect.width, rect.height, rect.rotation_angle = 1.5, 2, 30 + item.class_id, 4, 22.5
         item.unique_component_id, item.object_id = item.class_id % 2, 2**64 - 1 - item.class_id
-    rows = object_rows(frame, 0)
-    assert rows == [
-        (0, 2, "class 2", 2**64 - 3, 1.5, 2, 32, 4, 22.5),
-        (2, 0, "class 0", 2**64 - 1, 1.5, 2, 30, 4, 22.5),
-    ]
-    assert rows == read_rows(frame, 0)
-    assert object_rows(frame, 7) == []
+    if not editable:
+        monkeypatch.setattr(edit, "find_editor", lambda handle: None)
+    columns = object_columns(frame, 0)
+    assert columns.places == [0, 2]
+    assert columns.class_ids == [2, 0]
+    assert columns.object_ids == [2**64 - 3, 2**64 - 1]
+    assert columns.labels == ["class 2", "class 0"]
+    assert columns.rects == [(1.5, 2, 32, 4, 22.5), (1.5, 2, 30, 4, 22.5)]
+    assert object_columns(frame, 7) == ObjectColumns([], [], [], [], [])
 
 
 @pytest.mark.parametrize("length", [0, 126, 127, 128, 300])

@@ -144,8 +144,9 @@ class Swapper:
         """
         with self._lock:
             objects: dict[int | None, list[int]] = {}  # per frame, by slot
+            slots = {source_id: self._slot(source_id).source_id for source_id in set(source_ids)}
             for source_id, count in zip(source_ids, counts, strict=True):
-                objects.setdefault(self._slot(source_id).source_id, []).append(count)
+                objects.setdefault(slots[source_id], []).append(count)
             for key, own in objects.items():
                 slot = self._slots[key]
                 if slot.active is not served:
@@ -296,14 +297,12 @@ class Swapper:
         return self._slots.get(source_id) or self._slots[None]
 
     def _groups(self, models: Sequence[ServedModel | None]) -> list[Group]:
-        groups: dict[int, Group] = {}
-        for place, served in enumerate(models):
-            if served is None:
-                continue
-            if id(served) not in groups:
-                groups[id(served)] = Group(self._pool.hold(served), [])
-            groups[id(served)].places.append(place)
-        return list(groups.values())
+        groups: list[Group] = []
+        for served in dict.fromkeys(models):  # each once
+            if served is not None:
+                places = [place for place, other in enumerate(models) if other is served]
+                groups.append(Group(self._pool.hold(served), places))
+        return groups
 
     def _switch(self, trial: Trial) -> None:
         """A new model, which is held, takes over; the one before is kept for a while."""

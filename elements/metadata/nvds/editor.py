@@ -12,7 +12,7 @@ from elements.metadata.detections import FloatArray
 from elements.metadata.nvds import layout
 from elements.metadata.nvds.binding import Library
 from elements.metadata.nvds.handles import struct_of
-from elements.metadata.object_rows import ObjectRow
+from elements.metadata.object_fields import ObjectColumns
 
 _USER_METAS = {
     layout.BATCH_META: layout.BatchMeta,
@@ -132,15 +132,15 @@ class NvdsEditor:
         library.add_label(added, info)
         library.add_classifier(address, added)
 
-    def rows(self, target: Any, component_id: int) -> list[ObjectRow]:
+    def columns(self, target: Any, component_id: int) -> ObjectColumns:
         """The frame's objects of one component, from copies of their structs."""
         size = ctypes.sizeof(layout.ObjectMeta)
         table = np.frombuffer(b"".join(ctypes.string_at(item, size) for item in _objects(target)), _COLUMNS)
         places = np.flatnonzero(table["component"] == component_id)
         own = table[places]
         labels = [label.split(b"\0", 1)[0].decode(errors="replace") for label in own["label"].tolist()]
-        columns = [own[name].tolist() for name in ("class", "track", "left", "top", "width", "height", "degrees")]
-        return list(zip(places.tolist(), columns[0], labels, *columns[1:], strict=True))
+        rects = own[["left", "top", "width", "height", "degrees"]].tolist()
+        return ObjectColumns(places.tolist(), own["class"].tolist(), own["track"].tolist(), labels, rects)
 
     def _interned(self, text: str) -> int:
         """The address of a C string that nobody frees."""
