@@ -13,16 +13,15 @@ from elements.portable.nvmm import mark_as_bt709
 
 _INSIDE = "bt709"
 _FIELD = "colorimetry"
-_SD_LINES = 576  # GStreamer takes untagged pictures of more lines as BT.709
 _ALL_FRAMES = 100  # more than a decoder has
 
 
 class UnchangedColors:
-    """Makes a converter believe that its frames are in BT.709, and tells what follows it what they are in."""
+    """Makes a converter believe that its frames are in BT.709, and tells what follows it what the stream says."""
 
     def __init__(self, converter: Gst.Element, following: Gst.Element) -> None:
         """``following`` comes next, on the same thread. Both have a pad "sink"."""
-        self._colors = _INSIDE
+        self._colors: str | None = None
         self._entering = False
         events = Gst.PadProbeType.EVENT_DOWNSTREAM
         converter.get_static_pad("sink").add_probe(events, self._enter)
@@ -35,7 +34,7 @@ class UnchangedColors:
         caps = event.parse_caps()
         if caps.get_features(0).contains(NVMM):
             pad.add_probe(Gst.PadProbeType.BUFFER, _Marker().look)
-        self._colors, self._entering = _colors_of(caps[0]), True
+        self._colors, self._entering = caps[0].get_string(_FIELD), True
         try:
             return _with_colors(pad, caps, _INSIDE)
         finally:
@@ -48,20 +47,18 @@ class UnchangedColors:
         return _with_colors(pad, event.parse_caps(), self._colors)
 
 
-def _with_colors(pad: Gst.Pad, caps: Gst.Caps, colors: str) -> Gst.PadProbeReturn:
-    """Let the pad have the caps with these colours; the verdict on those on their way to it."""
+def _with_colors(pad: Gst.Pad, caps: Gst.Caps, colors: str | None) -> Gst.PadProbeReturn:
+    """Let the pad have the caps with these colours, or with none; the verdict on those on their way to it."""
     if caps[0].get_string(_FIELD) == colors:
         return Gst.PadProbeReturn.OK
-    changed = caps.copy()
-    changed.set_value(_FIELD, colors)
+    structure = caps[0].copy()
+    structure.remove_field(_FIELD)
+    if colors:
+        structure.set_value(_FIELD, colors)
+    changed = Gst.Caps.new_empty()
+    changed.append_structure_full(structure, caps.get_features(0).copy())
     pad.send_event(Gst.Event.new_caps(changed))  # if it is refused, the next frame finds a pad without caps and fails
     return Gst.PadProbeReturn.DROP
-
-
-def _colors_of(stream: Gst.Structure) -> str:
-    """What the stream says, or what the CPU path takes it for where it says nothing."""
-    found, height = stream.get_int("height")
-    return stream.get_string(_FIELD) or ("bt709" if found and height > _SD_LINES else "bt601")
 
 
 class _Marker:
