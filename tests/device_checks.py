@@ -175,7 +175,7 @@ class PlanarFrame:
         self.picture = Picture(format, tuple(planes), color)
         if rgb is not None:
             self.picture.write_rgb(rgb)
-        memory = [torch.from_numpy(np.pad(p.reshape(len(p), -1), ((0, 0), (0, 13)))).to(device) for p in planes]
+        memory = [torch.from_numpy(np.pad(p.reshape(len(p), -1), ((0, 0), (0, 14)))).to(device) for p in planes]
         luma, blue = memory[0].data_ptr(), memory[1].data_ptr()
         red, step = (memory[2].data_ptr(), 1) if format == "I420" else (blue + 1, 2)
         pitches = memory[0].stride(0), memory[1].stride(0)
