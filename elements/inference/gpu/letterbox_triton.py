@@ -162,6 +162,34 @@ def _blend(a, b, c, d, across, down) -> Any:  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def _sampled(row, x, y, inside_x, inside_y) -> Any:  # type: ignore[no-untyped-def]
+    """Y, Cb and Cr of a tile of the picture that a row of the table describes, int32; x and y count from its corner."""
+    luma = tl.load(row).to(tl.pointer_type(tl.uint8))
+    blue_address, red_address = tl.load(row + 1), tl.load(row + 2)
+    luma_pitch = tl.load(row + 3).to(tl.int32)
+    pitch = tl.load(row + 4).to(tl.int32)
+    step = tl.load(row + 5).to(tl.int32)
+    inside = inside_y[:, None] & inside_x[None, :]
+    across = _taps(tl.load(row + 10), x, inside_x)
+    down = _taps(tl.load(row + 11), y, inside_y)
+    a, b, c, d = _corners(luma, luma_pitch, 1, across, down, inside)
+    light = _blend(a, b, c, d, across, down)
+    across = _taps(tl.load(row + 12), x, inside_x)
+    down = _taps(tl.load(row + 13), y, inside_y)
+    if (step == 2) & (red_address == blue_address + 1) & (blue_address % 2 == 0) & (pitch % 2 == 0):
+        pairs = blue_address.to(tl.pointer_type(tl.uint16))  # Cb in the lower byte
+        a, b, c, d = _corners(pairs, pitch // 2, 1, across, down, inside)
+        blue = _blend(a & 255, b & 255, c & 255, d & 255, across, down)
+        red = _blend(a >> 8, b >> 8, c >> 8, d >> 8, across, down)
+    else:
+        a, b, c, d = _corners(blue_address.to(tl.pointer_type(tl.uint8)), pitch, step, across, down, inside)
+        blue = _blend(a, b, c, d, across, down)
+        a, b, c, d = _corners(red_address.to(tl.pointer_type(tl.uint8)), pitch, step, across, down, inside)
+        red = _blend(a, b, c, d, across, down)
+    return light, blue, red
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def _planar(  # type: ignore[no-untyped-def]
     table,
     out,
@@ -186,11 +214,6 @@ def _planar(  # type: ignore[no-untyped-def]
 ) -> Any:
     """One tile of the input, block_y x block_x pixels, of one 4:2:0 picture."""
     row = table + tl.program_id(2).to(tl.int64) * columns
-    luma = tl.load(row).to(tl.pointer_type(tl.uint8))
-    blue_address, red_address = tl.load(row + 1), tl.load(row + 2)
-    luma_pitch = tl.load(row + 3).to(tl.int32)
-    chroma_pitch = tl.load(row + 4).to(tl.int32)
-    step = tl.load(row + 5).to(tl.int32)
     left = tl.load(row + 6).to(tl.int32)
     top = tl.load(row + 7).to(tl.int32)
     width = tl.load(row + 8).to(tl.int32)
@@ -204,22 +227,11 @@ def _planar(  # type: ignore[no-untyped-def]
     inside_y = (y >= top) & (y < top + height)
     inside = inside_y[:, None] & inside_x[None, :]
 
-    across = _taps(tl.load(row + 10), x - left, inside_x)
-    down = _taps(tl.load(row + 11), y - top, inside_y)
-    a, b, c, d = _corners(luma, luma_pitch, 1, across, down, inside)
-    light = _blend(a, b, c, d, across, down)
-    across = _taps(tl.load(row + 12), x - left, inside_x)
-    down = _taps(tl.load(row + 13), y - top, inside_y)
-    if (step == 2) & (red_address == blue_address + 1) & (blue_address % 2 == 0) & (chroma_pitch % 2 == 0):
-        pairs = blue_address.to(tl.pointer_type(tl.uint16))  # Cb in the lower byte
-        a, b, c, d = _corners(pairs, chroma_pitch // 2, 1, across, down, inside)
-        blue = _blend(a & 255, b & 255, c & 255, d & 255, across, down)
-        red = _blend(a >> 8, b >> 8, c >> 8, d >> 8, across, down)
-    else:
-        a, b, c, d = _corners(blue_address.to(tl.pointer_type(tl.uint8)), chroma_pitch, step, across, down, inside)
-        blue = _blend(a, b, c, d, across, down)
-        a, b, c, d = _corners(red_address.to(tl.pointer_type(tl.uint8)), chroma_pitch, step, across, down, inside)
-        red = _blend(a, b, c, d, across, down)
+    light = tl.zeros((block_y, block_x), tl.int32)
+    blue = light
+    red = light
+    if tl.max(inside_y.to(tl.int32), 0) > 0:  # much of an input is padding above and below
+        light, blue, red = _sampled(row, x - left, y - top, inside_x, inside_y)
 
     target = out + slot * stride_b + (y.to(tl.int64) * stride_y)[:, None] + (x.to(tl.int64) * stride_x)[None, :]
     valid = (y < net_height)[:, None] & (x < net_width)[None, :]
