@@ -6,6 +6,7 @@ import functools
 import itertools
 import logging
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from elements.api import pyservicemaker
@@ -144,13 +145,21 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         if flow != Gst.FlowReturn.OK:
             return flow
         frames = self._reader.frames_of(buffer)
-        work = self._work.plan(buffer, frames, {frame.batch_id for frame in frames if self._is_due(frame)})
+        work = self._work.plan(buffer, frames, self._due(frames))
         pending = self._session.submit(work.pictures)
         if self._overlap is None:
             self._write(buffer, work, self._collect(pending))
             return flow
         self._overlap.put((HeldBuffer(buffer), work, pending))
         return _KEPT
+
+    def _due(self, frames: Sequence[BatchFrame]) -> set[int]:
+        """Batch ids of the frames to infer."""
+        assert self._session is not None
+        if not self.values["interval"] and not self._session.sources:
+            self._left_to_skip.clear()
+            return {frame.batch_id for frame in frames}
+        return {frame.batch_id for frame in frames if self._is_due(frame)}
 
     def _is_due(self, frame: BatchFrame) -> bool:
         """Whether this frame is one to infer: of each source the first, then every (interval + 1)-th."""

@@ -96,11 +96,11 @@ def read_json(target: Any, name: str) -> Any:
     return read_jsons(target, (name,)).get(name)
 
 
-def read_json_text(target: Any, name: str) -> str | None:
-    """As `read_json`, but the text."""
+def rewrite_json_text(target: Any, name: str, change: Callable[[str | None], str]) -> None:
+    """`attach_json_text` of what ``change`` makes of the text that is there."""
     editor = editor_of(target)
     kind = _json_type(editor, name)
-    return editor.texts(target, (kind,)).get(kind)
+    editor.attach_text(target, kind, change(editor.texts(target, (kind,)).get(kind)))
 
 
 def read_jsons(target: Any, names: Collection[str]) -> dict[str, Any]:
@@ -120,7 +120,8 @@ def find_jsons(target: Any, names: Collection[str]) -> dict[str, Any]:
 
 def _jsons(editor: Editor, target: Any, names: Collection[str]) -> dict[str, Any]:
     types = _json_types(editor, tuple(names))
-    return {types[number]: json.loads(text) for number, text in editor.texts(target, types).items()}
+    texts = editor.texts(target, types)
+    return {types[number]: json.loads(text) for number, text in texts.items()} if texts else {}
 
 
 def json_meta_type(target: Any, name: str) -> int:

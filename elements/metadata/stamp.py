@@ -6,7 +6,7 @@ import functools
 import json
 from typing import Any
 
-from elements.metadata.edit import attach_json_text, read_json, read_json_text
+from elements.metadata.edit import read_json, rewrite_json_text
 
 MODELS = "models"
 """Name of the metadata: ``{"infer": "people.onnx@3fa9c1d2a0b1"}``."""
@@ -18,7 +18,7 @@ def stamp_model(frame_meta: Any, stage: str, version: str) -> None:
     Raises:
         EditError: see `elements.metadata.edit`.
     """
-    attach_json_text(frame_meta, MODELS, _stamped(read_json_text(frame_meta, MODELS), stage, version))
+    rewrite_json_text(frame_meta, MODELS, lambda before: _stamped(before, stage, version))
 
 
 @functools.lru_cache(maxsize=256)

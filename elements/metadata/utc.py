@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, datetime
 
 
+@functools.lru_cache(64)  # the frames of a batch were batched at one time
 def utc_text(nanoseconds: int) -> str | None:
     """Nanoseconds since 1970 as ISO 8601 with milliseconds and ``Z``; ``None`` where the time is not known (0).
 

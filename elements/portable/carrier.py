@@ -20,6 +20,7 @@ from typing import Any
 
 from elements.base import ElementError, GObject, Gst
 from elements.portable.meta import BatchMeta
+from elements.portable.wrapping import buffer_at, buffer_times
 
 _META = "GstorchBatchMeta"
 _META_C = _META.encode()
@@ -46,13 +47,14 @@ def _function(library: ctypes.CDLL, name: str, result: type | None, *arguments: 
     return function  # type: ignore[no-any-return]
 
 
+_new_buffer = _function(_quick, "gst_buffer_new_allocate", _Pointer, _Pointer, ctypes.c_size_t, _Pointer)
 _add_custom_meta = _function(_quick, "gst_buffer_add_custom_meta", _Pointer, _Pointer, ctypes.c_char_p)
 _get_custom_meta = _function(_quick, "gst_buffer_get_custom_meta", _Pointer, _Pointer, ctypes.c_char_p)
 _meta_structure = _function(_quick, "gst_custom_meta_get_structure", _Pointer, _Pointer)
 _set_parent_refcount = _function(_quick, "gst_structure_set_parent_refcount", ctypes.c_int, _Pointer, _Pointer)
 _get_value = _function(_quick, "gst_structure_get_value", _Pointer, _Pointer, ctypes.c_char_p)
 _set_value = _function(_quick, "gst_structure_set_value", None, _Pointer, ctypes.c_char_p, _Pointer)
-_buffer_ref = _function(_quick, "gst_mini_object_ref", _Pointer, _Pointer)
+_unref = _function(_quick, "gst_mini_object_unref", None, _Pointer)
 _is_writable = _function(_quick, "gst_mini_object_is_writable", ctypes.c_int, _Pointer)
 _pad_push = _function(_blocking, "gst_pad_push", ctypes.c_int, _Pointer, _Pointer)
 _value_init = _function(_gobject, "g_value_init", _Pointer, _Pointer, ctypes.c_size_t)
@@ -83,7 +85,10 @@ def attach_batch(buffer: Gst.Buffer, batch: BatchMeta) -> None:
     Raises:
         RuntimeError: if GStreamer refuses to add the meta.
     """
-    address = hash(buffer)
+    _attach(hash(buffer), batch)
+
+
+def _attach(address: int, batch: BatchMeta) -> None:
     with _lock:
         meta = _get_custom_meta(address, _META_C) or _add_custom_meta(address, _registered())
         if not meta:
@@ -107,8 +112,13 @@ def batch_of(buffer: Gst.Buffer) -> BatchMeta | None:
     Every element and probe asks. Through PyGObject the answer takes three times as long, and each of its calls offers
     the interpreter to another thread.
     """
+    return batch_at(hash(buffer))
+
+
+def batch_at(address: int) -> BatchMeta | None:
+    """`batch_of` the buffer at ``address``."""
     with _lock:
-        meta = _get_custom_meta(hash(buffer), _META_C)
+        meta = _get_custom_meta(address, _META_C)
         if not meta:
             return None
         value = _GValue.from_address(_get_value(_meta_structure(meta), _FIELD))
@@ -144,10 +154,19 @@ def detached_batch(buffer: Gst.Buffer) -> BatchMeta | None:
 
 def new_batch_buffer(batch: BatchMeta, pts: int, duration: int) -> Gst.Buffer:
     """An opaque buffer that owns ``batch``. Times in nanoseconds, ``Gst.CLOCK_TIME_NONE`` where there is none."""
-    buffer = Gst.Buffer.new_allocate(None, OPAQUE_SIZE, None)
-    buffer.pts, buffer.duration = pts, duration
-    attach_batch(buffer, batch)
+    address = _new(batch, pts, duration)
+    buffer = buffer_at(address)
+    _unref(address)
     return buffer
+
+
+def _new(batch: BatchMeta, pts: int, duration: int) -> int:
+    """`new_batch_buffer` as an address; its reference is the caller's."""
+    address: int = _new_buffer(None, OPAQUE_SIZE, None)
+    times = buffer_times(address)
+    times.pts, times.duration = pts, duration
+    _attach(address, batch)
+    return address
 
 
 def is_writable(buffer: Gst.Buffer) -> bool:
@@ -161,10 +180,7 @@ def push_batch(pad: Gst.Pad, batch: BatchMeta, pts: int, duration: int) -> Gst.F
     ``Gst.Pad.push`` would keep the wrapper's reference until it returns, so that every element that works in place
     would have to copy the buffer and its metadata.
     """
-    buffer = new_batch_buffer(batch, pts, duration)
-    address = _buffer_ref(hash(buffer))
-    del buffer
-    return Gst.FlowReturn(_pad_push(hash(pad), address))
+    return Gst.FlowReturn(_pad_push(hash(pad), _new(batch, pts, duration)))
 
 
 @functools.cache

@@ -8,16 +8,27 @@ nobody; the mux's pad is a ghost of its pad.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 import gi
 
 from elements.base import Gst
+from elements.portable.wrapping import buffer_at, caps_at
 
 gi.require_version("GstApp", "1.0")
 from gi.repository import GstApp  # noqa: E402, F401 (gives appsinks their methods)
 
-_gst = ctypes.PyDLL("libgstreamer-1.0.so.0")  # calls that do not block
-_gst.gst_sample_get_caps.argtypes, _gst.gst_sample_get_caps.restype = [ctypes.c_void_p], ctypes.c_void_p
+_gst, _glib = ctypes.PyDLL("libgstreamer-1.0.so.0"), ctypes.PyDLL("libglib-2.0.so.0")  # calls that do not block
+for _function in (_gst.gst_sample_get_caps, _gst.gst_sample_get_buffer):
+    _function.argtypes, _function.restype = [ctypes.c_void_p], ctypes.c_void_p
+_gst.gst_mini_object_unref.argtypes, _gst.gst_mini_object_unref.restype = [ctypes.c_void_p], None
+_glib.g_ptr_array_new.restype = ctypes.c_void_p
+_glib.g_ptr_array_add.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+_glib.g_ptr_array_unref.argtypes = [ctypes.c_void_p]
+_pull = ctypes.CDLL("libgstapp-1.0.so.0").gst_app_sink_try_pull_sample  # frees the interpreter's lock, as the next one
+_pull.argtypes, _pull.restype = [ctypes.c_void_p, ctypes.c_uint64], ctypes.c_void_p
+_for_each = ctypes.CDLL("libglib-2.0.so.0").g_ptr_array_copy
+_for_each.argtypes, _for_each.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p], ctypes.c_void_p
 
 
 class Intake:
@@ -59,13 +70,43 @@ class Intake:
         self._caps_address = 0
         return self.pad
 
-    def take(self, wait: float = 0.0) -> Gst.Buffer | None:
+    def take(self, wait: float) -> Gst.Buffer | None:
         """The oldest frame; ``None`` if none comes within ``wait`` seconds."""
-        sample = self._sink.try_pull_sample(int(wait * Gst.SECOND))
-        if sample is None:
+        return self._frame_of(_pull(hash(self._sink), int(wait * Gst.SECOND)))
+
+    def _frame_of(self, sample: int | None) -> Gst.Buffer | None:
+        """Takes over the sample."""
+        if not sample:
             return None
-        address = _gst.gst_sample_get_caps(hash(sample))
+        address = _gst.gst_sample_get_caps(sample)
         self.caps_changed = address != self._caps_address
         if self.caps_changed:
-            self.caps, self._caps_address = sample.get_caps(), address
-        return sample.get_buffer()
+            self.caps, self._caps_address = caps_at(address), address
+        buffer = buffer_at(_gst.gst_sample_get_buffer(sample))
+        _gst.gst_mini_object_unref(sample)
+        return buffer
+
+
+class Intakes:
+    """Looks into several intakes in one call that frees the interpreter's lock, for one thread."""
+
+    def __init__(self) -> None:
+        self._sinks: list[int] = []
+        self._array: int = _glib.g_ptr_array_new()
+
+    def __del__(self) -> None:
+        _glib.g_ptr_array_unref(self._array)
+
+    def take(self, intakes: Sequence[Intake]) -> list[Gst.Buffer | None]:
+        """The oldest frame of each, as far as one waits."""
+        sinks = [hash(intake._sink) for intake in intakes]
+        if sinks != self._sinks:  # seldom: most often all have a frame
+            _glib.g_ptr_array_unref(self._array)
+            self._array, self._sinks = _glib.g_ptr_array_new(), sinks
+            for sink in sinks:
+                _glib.g_ptr_array_add(self._array, sink)
+        # GLib calls the function with each sink and 0, the time to wait, and makes an array of what it returns
+        found = _for_each(self._array, _pull, 0)
+        samples = ctypes.cast(found, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p))).contents[: len(sinks)]
+        _glib.g_ptr_array_unref(found)
+        return [intake._frame_of(sample) for intake, sample in zip(intakes, samples, strict=True)]

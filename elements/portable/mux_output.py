@@ -19,6 +19,7 @@ from elements.portable.meta import BatchMeta, FrameMeta
 from elements.portable.stream_events import stream_eos, stream_eos_message
 from elements.portable.surface import Surface
 from elements.portable.video_buffer import VideoLayout
+from elements.portable.wrapping import buffer_times
 
 _DEFAULT_RATE = (30, 1)  # frames per second that NVIDIA's mux assumes where caps have none
 
@@ -84,8 +85,9 @@ class MuxOutput:
 
     def _batch_of(self, chosen: list[tuple[Source, Frame]]) -> BatchMeta:
         batch = BatchMeta(max_frames=self._properties["batch-size"], held=HeldFrames(len(chosen)))
+        now = time.time_ns()
         for source, frame in chosen:
-            self._append(batch, source, frame)
+            self._append(batch, source, frame, now)
         return batch
 
     def announce_end_of(self, source: Source) -> None:
@@ -100,13 +102,14 @@ class MuxOutput:
         self._pad.push_event(Gst.Event.new_eos())
         self._begun = self._caps_sent = False
 
-    def _append(self, batch: BatchMeta, source: Source, frame: Frame) -> None:
+    def _append(self, batch: BatchMeta, source: Source, frame: Frame, now: int) -> None:
         width, height = self._properties["width"], self._properties["height"]
         batch.held.add(frame.buffer)
         size = (frame.layout.width, frame.layout.height)
         place = _placement(size, (width, height), self._properties["enable-padding"])
         batch.surfaces.append(Surface.placed(frame.buffer, frame.layout, (width, height), self._format, place))
-        pts = self._timestamp(source, frame.buffer)
+        times = buffer_times(hash(frame.buffer))
+        pts = self._timestamp(source, times.pts)
         batch.frames.append(
             FrameMeta(
                 pad_index=source.index,
@@ -114,8 +117,8 @@ class MuxOutput:
                 batch_id=len(batch.frames),
                 frame_number=source.next_frame,
                 buffer_pts=pts,
-                duration=frame.buffer.duration,
-                ntp_timestamp=time.time_ns() if self._properties["attach-sys-ts"] else pts,
+                duration=times.duration,
+                ntp_timestamp=now if self._properties["attach-sys-ts"] else pts,
                 source_width=size[0],
                 source_height=size[1],
                 pipeline_width=width,
@@ -124,13 +127,12 @@ class MuxOutput:
         )
         source.next_frame += 1
 
-    def _timestamp(self, source: Source, buffer: Gst.Buffer) -> int:
+    def _timestamp(self, source: Source, pts: int) -> int:
         """The frame's own; for one without, where the frame before ends, or now (a camera's first may have none).
 
         Muxers of files refuse a stream that begins without.
         """
         numerator, denominator = _counted(source.rate)
-        pts = int(buffer.pts)
         if pts == Gst.CLOCK_TIME_NONE:
             now = self._running_time() if self._properties["live-source"] else 0
             pts = now if source.next_pts is None else source.next_pts

@@ -29,7 +29,7 @@ from elements.base import (
     requested,
 )
 from elements.portable.batching import QUEUE_LENGTH, Batcher
-from elements.portable.intake import Intake
+from elements.portable.intake import Intake, Intakes
 from elements.portable.mux_output import Frame, MuxOutput, Source
 from elements.portable.nv_enums import gpu_properties
 from elements.portable.queries import FRAMES_HELD, answer, ask_source_id, asks_for
@@ -118,6 +118,7 @@ class NvStreamMux(PropertyTable, Gst.Element):
         self._changed = threading.Condition(self._lock)
         self._pads: dict[str, Source] = {}
         self._batcher = Batcher(1, False, None)
+        self._intakes = Intakes()  # of the output's thread
         self._running = False
         self._thread: threading.Thread | None = None
         self._output = Gst.Pad.new_from_template(self.get_pad_template("src"), "src")
@@ -248,7 +249,10 @@ class NvStreamMux(PropertyTable, Gst.Element):
         with self._lock:
             wanting: list[Any] = self._batcher.wanting()
         while wanting:
-            empty = {id(source) for source in wanting if not self._fetch_from(source, 0)}
+            finishing = [source.finishing for source in wanting]  # see _fetch_from
+            frames = self._intakes.take([source.intake for source in wanting])
+            found = [self._accept(*each) for each in zip(wanting, frames, finishing, strict=True)]
+            empty = {id(source) for source, there in zip(wanting, found, strict=True) if not there}
             missing += [source for source in wanting if id(source) in empty and not source.ended]
             with self._lock:
                 wanting = [source for source in self._batcher.wanting() if id(source) not in empty]
@@ -257,7 +261,10 @@ class NvStreamMux(PropertyTable, Gst.Element):
     def _fetch_from(self, source: Source, wait: float) -> bool:
         """Take a frame of one source; False if none comes within ``wait`` seconds."""
         finishing = source.finishing  # before looking for frames: those that came before the end count
-        buffer = source.intake.take(wait)
+        return self._accept(source, source.intake.take(wait), finishing)
+
+    def _accept(self, source: Source, buffer: Gst.Buffer | None, finishing: bool) -> bool:
+        """Let a frame that was taken into the next batches. ``None``: there was none, which may be the end."""
         if buffer is None:
             source.ended |= finishing and source.finishing
             return False

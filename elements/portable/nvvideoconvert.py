@@ -7,7 +7,10 @@ or on a GPU NVIDIA's, which are downloaded.
 
 from __future__ import annotations
 
+import ctypes
+
 import cv2
+import gi
 
 from elements.base import (
     AUTHOR,
@@ -26,7 +29,7 @@ from elements.base import (
     sink_and_src,
 )
 from elements.portable import nvidia, rescale
-from elements.portable.carrier import OPAQUE_SIZE, attach_batch, detached_batch
+from elements.portable.carrier import OPAQUE_SIZE, attach_batch, detached_batch, writable_batch
 from elements.portable.meta import BatchMeta
 from elements.portable.nv_enums import COPY_HW, gpu_properties
 from elements.portable.picture import Rect
@@ -138,6 +141,7 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
         # outside of batches, our NVMM frames differ from others by their caps only; caps don't tell NVIDIA's from ours
         only_label = not _is_batch(incaps) and not nvidia.decodes_on_gpu()
         self.set_passthrough(unchanged and (self._to_nvmm == self._from_nvmm or only_label))
+        self.set_in_place(_is_batch(incaps) and _is_batch(outcaps))
         return True
 
     def do_propose_allocation(self, _decided: Gst.Query | None, query: Gst.Query) -> bool:
@@ -181,6 +185,12 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
             batch.surfaces = []  # encoders hold the frame for long, and with it its metadata
         frame = surface.to_buffer(self._output.format, self._output.color, self._any_layout)
         out.copy_into(frame, Gst.BufferCopyFlags.MEMORY | Gst.BufferCopyFlags.META, 0, frame.get_size())
+        return Gst.FlowReturn.OK
+
+    @guarded(Gst.FlowReturn.ERROR)
+    def do_transform_ip(self, buffer: Gst.Buffer) -> Gst.FlowReturn:
+        """From batch to batch: the buffer itself says nothing about the pictures, so it stays."""
+        self._convert_batch(writable_batch(buffer))
         return Gst.FlowReturn.OK
 
     def _convert_batch(self, batch: BatchMeta) -> BatchMeta:
@@ -254,5 +264,15 @@ def _rectangle(name: str, text: str | None, width: int, height: int) -> Rect | N
     return (left, top, left + w, top + h)
 
 
+def _pass_through_without_python(kind: type[GstBase.BaseTransform]) -> None:
+    """Clear a field of the C class, which PyGObject does not offer: else ``do_transform_ip`` is called then, too."""
+    fields = gi.Repository.get_default().find_by_name("GstBase", "BaseTransformClass").get_fields()
+    (offset,) = (field.get_offset() for field in fields if field.get_name() == "transform_ip_on_passthrough")
+    class_of = ctypes.CDLL("libgobject-2.0.so.0").g_type_class_ref
+    class_of.argtypes, class_of.restype = [ctypes.c_size_t], ctypes.c_void_p
+    ctypes.c_int.from_address(class_of(hash(kind.__gtype__)) + offset).value = False
+
+
 GObject.type_register(NvVideoConvert)
+_pass_through_without_python(NvVideoConvert)
 FACTORIES = {"nvvideoconvert": NvVideoConvert}

@@ -99,11 +99,13 @@ class Surface:
 
         ``region`` is in this surface's pixels, ``target`` in the new one's; each is the whole by default.
         """
-        region = region or (0, 0, self.width, self.height)
-        target = target or (0, 0, width, height)
         with self._lock:
             view = self._view
             self._owned = False  # after painting, the view shows _rgb itself
+        if region is target is None and (width, height) == (self.width, self.height):
+            return Surface(view, width, height, format or self.format, self.placement)
+        region = region or (0, 0, self.width, self.height)
+        target = target or (0, 0, width, height)
         visible = _intersection(region, view.target)
         new_view = _View(
             view.picture, _mapped_rect(visible, view.target, view.window), _mapped_rect(visible, region, target)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from elements.base import Gst
+from elements.portable.carrier import batch_at
 from elements.portable.pyservicemaker.buffer import Buffer, own_batch
 from elements.portable.pyservicemaker.handles import STALE
 from elements.portable.pyservicemaker.metadata import BatchMetadata
@@ -22,7 +23,8 @@ from elements.portable.pyservicemaker.operators import (
 log = logging.getLogger("gstorch.pyservicemaker")
 
 # GstPadProbeInfo of gstpad.h on 64 bit: type, id, data, offset, size, then the union that holds the flow return.
-# PyGObject does not show that union.
+# PyGObject does not show that union, and its `get_buffer` takes as long as all that an operator does with few frames.
+_DATA_OFFSET = 16
 _FLOW_RETURN_OFFSET = 40
 _unref = ctypes.PyDLL("libgstreamer-1.0.so.0").gst_mini_object_unref
 _unref.argtypes, _unref.restype = [ctypes.c_void_p], None
@@ -110,17 +112,19 @@ class Probe(Object):
 
 def _on_batch(pad: Gst.Pad, info: Gst.PadProbeInfo, probe: Probe) -> Gst.PadProbeReturn:
     """Call a BatchMetadataOperator, if the buffer carries a batch."""
-    buffer = info.get_buffer()
+    address = ctypes.c_void_p.from_address(hash(info) + _DATA_OFFSET).value or 0
     metadata = BatchMetadata(None)
     try:
-        batch = own_batch(buffer)
+        batch = batch_at(address)
+        if batch is not None and batch.owner != address:  # a copy, as of a tee
+            batch = own_batch(info.get_buffer())
         if batch is not None:
             metadata = BatchMetadata(batch)
             call_with_properties(probe._properties, probe._operator.handle_metadata, metadata)
         return Gst.PadProbeReturn.OK
     except BaseException as error:
         report_failure(pad.get_parent_element(), probe.name, probe._operator, error, metadata._position())
-        return _stop_flow(info, buffer)
+        return _stop_flow(info, address)
     finally:
         metadata._meta = STALE
 
@@ -135,13 +139,13 @@ def _on_buffer(pad: Gst.Pad, info: Gst.PadProbeInfo, probe: Probe) -> Gst.PadPro
         return Gst.PadProbeReturn.DROP
     except BaseException as error:
         report_failure(pad.get_parent_element(), probe.name, probe._operator, error)
-        return _stop_flow(info, buffer)
+        return _stop_flow(info, hash(buffer))
 
 
-def _stop_flow(info: Gst.PadProbeInfo, buffer: Gst.Buffer) -> Gst.PadProbeReturn:
+def _stop_flow(info: Gst.PadProbeInfo, address: int) -> Gst.PadProbeReturn:
     """Make the push of this buffer return FLOW_ERROR. A handled buffer is the probe's to release."""
     ctypes.c_int.from_address(hash(info) + _FLOW_RETURN_OFFSET).value = int(Gst.FlowReturn.ERROR)
-    _unref(hash(buffer))
+    _unref(address)
     return Gst.PadProbeReturn.HANDLED
 
 
