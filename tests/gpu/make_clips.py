@@ -70,7 +70,8 @@ def _copy(target: Path, *options: str) -> None:
 
 def _make_textured(target: Path, clip: Textured) -> None:
     noise = 0 if clip.size == "3840x2160" else 6  # which makes large files
-    pattern = f"testsrc2=s={clip.size}:r=25,noise=alls={noise}:allf=t,format=yuv420p"
+    scaled = clip.size.replace("x", ":")  # the pattern itself comes in even sizes only
+    pattern = f"testsrc2=s={clip.size}:r=25,format=yuv420p,scale={scaled},noise=alls={noise}:allf=t"
     codec = ["-c:v", "libx264", "-preset", "veryfast"] if clip.suffix == ".mp4" else ["-c:v", "libvpx-vp9", "-b:v", "0"]
     plain = target.with_name(f"plain-{target.name}") if clip.matrix else target
     _ffmpeg("-f", "lavfi", "-i", pattern, "-frames:v", "3", *codec, "-crf", "26", "-pix_fmt", "yuv420p", str(plain))
