@@ -44,16 +44,25 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, Scalar) else value
 
 
-def _check_name(value: str) -> str:
+def _check_line(value: str) -> str:
     if not value.strip():
         raise wrong_text("is empty", "write a name")
-    if not value.isprintable() or "/" in value:
-        raise wrong("has a line break, a tab or a '/' in it", "names become part of file names and log lines")
+    if not value.isprintable():
+        raise wrong("has a line break or a tab in it", "names become part of log lines")
+    return value
+
+
+def _check_name(value: str) -> str:
+    if "/" in _check_line(value):
+        raise wrong("has a '/' in it", "names become part of file names")
     return value
 
 
 Text = Annotated[str, BeforeValidator(_as_text)]
+Line = Annotated[Text, AfterValidator(_check_line), Field(max_length=200)]
+"""A name that others gave: ``Qwen/Qwen2.5-VL``, ``building/2/door``."""
 Name = Annotated[Text, AfterValidator(_check_name), Field(max_length=200)]
+"""A name that is ours to use in file names."""
 SecretText = Annotated[SecretStr, BeforeValidator(_as_text)]
 Integer = Annotated[int, Strict(), BeforeValidator(resolve)]
 Number = Annotated[float, Strict(), BeforeValidator(resolve)]

@@ -14,6 +14,7 @@ from pipelines.definition.fields import (
     Duration,
     FilePath,
     Integer,
+    Line,
     Name,
     Number,
     SecretText,
@@ -38,7 +39,7 @@ def _beside_the_definition(value: SecretStr, info: ValidationInfo) -> SecretStr:
 class SensorSection(Section):
     """What messages say of a source's camera."""
 
-    id: Name = Field(description="Id of the sensor.")
+    id: Line = Field(description="Id of the sensor.")
     type: Text = option("Camera", description="Kind of sensor.")
     description: Text = option("", description="What it is, for people.")
     location: Triple = option(_ORIGIN, description="Latitude, longitude, altitude.")
@@ -52,7 +53,7 @@ class SensorSection(Section):
 class PlaceSection(Section):
     """What messages say of the place where a source's camera is."""
 
-    id: Name = Field(description="Id of the place.")
+    id: Line = Field(description="Id of the place.")
     name: Text = option("", description="Its name.")
     type: Text = option("", description="Kind of place.")
     location: Triple = option(_ORIGIN, description="Latitude, longitude, altitude.")
@@ -69,7 +70,7 @@ class PlaceSection(Section):
 class AnalyticsSection(Section):
     """What messages say of the module that found the objects."""
 
-    id: Name = Field(description="Id of the module.")
+    id: Line = Field(description="Id of the module.")
     description: Text = option("", description="What it does.")
     source: Text = option("", description="Where it comes from.")
     version: Text = option("", description="Its version.")

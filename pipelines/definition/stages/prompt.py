@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from pipelines.definition.analytics import Polygon
-from pipelines.definition.fields import Auto, Duration, Integer, Name, Number, SecretText, Text, wrong, wrong_text
+from pipelines.definition.fields import Auto, Duration, Integer, Line, Name, Number, SecretText, Text, wrong, wrong_text
 from pipelines.definition.sections import OneKey, Section, option
 from pipelines.definition.stages.types import ClassFilter, Params, StageName, plain_tree
 
@@ -82,7 +82,7 @@ class PromptStage(OneKey):
     KEY: ClassVar[str] = "prompt"
 
     endpoint: Endpoint = Field(description="Base URL of an OpenAI-compatible endpoint: http://localhost:8000/v1.")
-    model: Name = Field(description="Model, as the endpoint calls it.")
+    model: Line = Field(description="Model, as the endpoint calls it.")
     text: Question = Field(description="What is asked; {label}, {source} and {track_id} are filled in.")
     name: StageName | None = option(None, description="Name of this stage; default: prompt, prompt-2 …")
     api_key: SecretText | None = option(None, description="Sent as bearer token; never printed.")
