@@ -15,7 +15,7 @@ models = typer.Typer(name="models", no_args_is_help=True)
 
 @models.callback()
 def _group() -> None:
-    """Make model files ready to run."""
+    """Look at model files and classes, compare them, and build engines."""
 
 
 @models.command("build")

@@ -35,6 +35,7 @@ class LiveChanges:
     def __init__(self, element: Gst.Element, values: dict[str, Any], user_set: set[str]) -> None:
         self._element, self._values, self._user_set = element, values, user_set
         self._session: Session | None = None
+        self._names: Sequence[str] = ()  # of the sources, by id
         self._versions: dict[int | None, str] = {}
         self._counts = dict.fromkeys(SwapState, 0)
         self._changes: Mapping[str, Callable[[Any], None]] = {
@@ -51,7 +52,7 @@ class LiveChanges:
     def begin(self, session: Session, options: Options) -> None:
         """The element runs with these from now on."""
         self._counts = dict.fromkeys(SwapState, 0)
-        self._session = session
+        self._session, self._names = session, options.source_names
         self._values["source-options"] = source_options_text(session.sources)
         self._values.update({"swap-state": str(SwapState.ACTIVE), "swap-error": ""})
         self._values["model-version"] = session.versions[None]
@@ -239,8 +240,8 @@ class LiveChanges:
         ):
             structure.set_value(name, value)
         self._element.post_message(Gst.Message.new_element(self._element, structure))
-        text = f"{self._element.get_name()}: {status}"
+        name = self._element.get_name()
         if status.failed:
-            post_warning(self._element, text)
+            post_warning(self._element, f"{name}: {status}")  # the runner knows names and lines
         else:
-            log.info("%s", text)
+            log.info("%s: %s", name, status.text(self._names))

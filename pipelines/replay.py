@@ -151,4 +151,7 @@ def _check_not_overwritten(path: Path, definition: Definition) -> None:
     for output in definition.outputs:
         target = getattr(output, "path", None)
         if target is not None and Path(target).resolve() == path.resolve():
-            raise ReplayError(f"{path}: is an output of the definition, too: write to another file (--set outputs…)")
+            raise ReplayError(
+                f"{path}: is an output of the definition, too: write to another file "
+                f"(--set outputs.{output.KEY}.path=OTHER)"
+            )

@@ -90,7 +90,7 @@ def parse_yaml(text: str, file: str) -> Document:
         line, column = before.count("\n") + 1, error.position - before.rfind("\n")
         raise _error(file, line, column, f"U+{ord(text[error.position]):04X} is not text", "remove it") from None
     except yaml.MarkedYAMLError as error:
-        raise _syntax_error(error, text, file) from None
+        raise _syntax_error(error, text, file, loader) from None
     except (ValueError, OverflowError):  # PyYAML on escapes like "\UFFFFFFFF"
         raise _error(file, *_position(loader), "an escape with \\u or \\U is no character") from None
 
@@ -103,7 +103,7 @@ def _position(loader: _Loader | None) -> tuple[int | None, int | None]:
     return (loader.line + 1, loader.column + 1) if loader is not None else (None, None)
 
 
-def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> DefinitionError:
+def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str, loader: _Loader | None) -> DefinitionError:
     found = f"{error.context or ''} {error.problem or ''}"
     mark = error.context_mark if error.context in _AT_CONTEXT else error.problem_mark
     unknown = (f"not valid YAML: {error.problem}", "")
@@ -112,8 +112,8 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> Definiti
         return _error(file, None, None, message, hint)
     if error.context == "while parsing a flow mapping" and text[: mark.index + 1].endswith("${"):
         hint = "put '${VAR}' in quotes inside { }"
-    elif "while parsing a flow" in found and error.context_mark is not None:
-        hint = f"the bracket is in line {error.context_mark.line + 1}"
+    elif "while parsing a flow" in found and loader is not None and loader.marks:
+        hint = f"the bracket is in line {loader.marks[-1].line + 1}"  # the innermost collection that is open
     return _error(file, mark.line + 1, mark.column + 1, message, hint)
 
 

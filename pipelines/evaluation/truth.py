@@ -18,6 +18,8 @@ def read_truth(path: Path) -> Annotations:
     Raises:
         EvaluationError: with file and line or entry, if it cannot be read or holds no object.
     """
+    if not path.exists():
+        raise EvaluationError(f"{path}: there is no such file or folder")
     if path.is_dir():
         truth = read_mot_folder(path)
     elif path.suffix.lower() in _READERS:

@@ -139,7 +139,7 @@ def test_the_recording_is_not_overwritten(folder):
     (folder / "out.jsonl").write_text(json.dumps(line("door", 0)) + "\n")
     done = gstorch("replay", "out.jsonl", "again.yaml", cwd=folder)
     assert done.code == 1
-    assert "is an output of the definition, too" in done.stderr
+    assert "is an output of the definition, too" in done.stderr and "--set outputs.events.path=" in done.stderr
     assert len(written(folder)) == 1
 
 

@@ -216,7 +216,12 @@ def test_what_is_no_mot(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_other_files(tmp_path: Path) -> None:
-    for name, message in (("none.json", "cannot read it: No such file"), ("t.xml", "truth is COCO")):
+    (tmp_path / "t.xml").touch()
+    for name, message in (
+        ("none.json", "there is no such file"),
+        ("gt", "there is no such file or folder"),
+        ("t.xml", "truth is COCO"),
+    ):
         with pytest.raises(EvaluationError, match=message):
             read_truth(tmp_path / name)
     with pytest.raises(EvaluationError, match=r"has neither gt/gt.txt nor"):

@@ -12,11 +12,21 @@ from elements.inference.errors import ModelError
 from elements.inference.source_options import SourceOptions, inside, parse_source_options, source_options_text
 from elements.inference.swap.options import SwapOptions
 from elements.inference.swap.served import load_served
+from elements.inference.swap.status import SwapState, SwapStatus
 from elements.inference.swap.shadow import Comparison, matched_ious
 from elements.inference.swap.version import FileMark, mark_of, version_of
 from elements.inference.swap.watch import SETTLE_POLLS, FileWatch
 from elements.metadata.detections import Detections
 from tests.own_models import Good
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_source_is_called_by_its_name_where_that_is_known():
+    status = SwapStatus(SwapState.LOADING, "night.onnx", source_id=1)
+    assert status.text(["door", "yard"]) == "source 'yard': model 'night.onnx' is loading"
+    assert status.text(["door"]) == str(status) == "source 1: model 'night.onnx' is loading"
+
 
 # --- versions ---------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,7 +49,14 @@ class SwapStatus:
         return self.state in (SwapState.REJECTED, SwapState.ROLLED_BACK)
 
     def __str__(self) -> str:
-        of = "" if self.source_id is None else f"source {self.source_id}: "
+        return self.text()
+
+    def text(self, sources: Sequence[str] = ()) -> str:
+        """In words. ``sources``: their names by id; one that has none is called by its id."""
+        of = ""
+        if self.source_id is not None:
+            known = self.source_id < len(sources)
+            of = f"source '{sources[self.source_id]}': " if known else f"source {self.source_id}: "
         text = f"{of}model '{self.version or self.model}' is {self.state}"
         if self.failed:
             text += f": {self.reason}; '{self.in_force}' goes on"
