@@ -55,7 +55,11 @@ def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[Sequence
         raise TypeError(f"{who}() must return a list of one Detections per frame ({count}), not {_shape(found)}")
     for detections in found:
         _check_arrays(detections, who)
-    answer = list(found) if _all_finite(found) else [_finite(detections) for detections in found]
+    some = [detections for detections in found if len(detections.boxes)]  # often none
+    if _all_finite(some):
+        _check_classes(some, who)
+        return list(found), 0
+    answer = [_finite(detections) for detections in found]
     _check_classes(answer, who)
     return answer, sum(map(len, found)) - sum(map(len, answer))
 
@@ -71,7 +75,7 @@ def _checked_rows(found: BatchDetections, who: str) -> tuple[Sequence[Detections
 
 
 def _check_classes(found: Sequence[Detections], who: str) -> None:
-    lowest = _column(found, "class_ids").min(initial=0)
+    lowest = _column(found, "class_ids").min(initial=0) if found else 0
     if lowest < 0:
         raise ValueError(f"{who}() returned class_ids below 0: {lowest}")
 
@@ -80,6 +84,8 @@ _SHAPES: dict[str, tuple[int | None, ...]] = {
     "boxes": (4,), "scores": (), "class_ids": (), "angles": (), "keypoints": (None, 3), "embeddings": (None,),
     "track_ids": (),
 }  # behind the number of objects; None: any size  # fmt: skip
+_NEEDED = frozenset(("boxes", "scores", "class_ids"))
+_NUMBERS = frozenset("fiub")  # kinds of NumPy types
 
 
 def _check_arrays(detections: Detections, who: str) -> None:
@@ -87,9 +93,9 @@ def _check_arrays(detections: Detections, who: str) -> None:
     rows = len(detections.boxes)
     for name, expected in _SHAPES.items():
         value = getattr(detections, name)
-        if value is None and name not in ("boxes", "scores", "class_ids"):
+        if value is None and name not in _NEEDED:
             continue
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub":
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in _NUMBERS:
             what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
             raise TypeError(f"{who}() returned {what} as {name}: an array of numbers is needed")
         shape = (rows, *expected)
@@ -109,7 +115,7 @@ def _column(found: Sequence[Detections], name: str) -> NDArray[Any]:
 
 
 def _all_finite(found: Sequence[Detections]) -> bool:
-    return all(np.isfinite(_column(found, name)).all() for name in ("boxes", "scores", "angles"))
+    return not found or all(np.isfinite(_column(found, name)).all() for name in ("boxes", "scores", "angles"))
 
 
 def _finite(detections: Detections) -> Detections:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -70,7 +70,18 @@ def json_line(event: dict[str, Any]) -> str:
         return _encode(_strict(event)) + "\n"
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+def _encoder() -> Callable[[Any], str]:
+    """Strict JSON. ``JSONEncoder.encode`` sets up for each text what serves for all; for a frame that takes longest."""
+    strict = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return strict.encode
+    text_of = json.encoder.encode_basestring
+    parts = make(None, strict.default, text_of, None, strict.key_separator, strict.item_separator, False, False, False)
+    return lambda event: "".join(parts(event, 0))
+
+
+_encode = _encoder()
 
 
 def _strict(value: Any) -> Any:
