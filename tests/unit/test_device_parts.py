@@ -11,8 +11,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
-from elements.inference.gpu.letterbox import Pixels  # noqa: E402
+from elements.inference.crops import crop_regions, scaled_regions  # noqa: E402
+from elements.inference.gpu.letterbox import TABLE_COLUMNS, Pixels, fill_table  # noqa: E402
 from elements.inference.gpu.nms import suppress  # noqa: E402
+from elements.inference.letterbox import place_all  # noqa: E402
+from elements.inference.preprocess import Preprocess  # noqa: E402
 from tests.device_checks import LETTERBOXES, TASKS, check_detect, check_letterbox, check_planar_letterbox  # noqa: E402
 from tests.torch_models import LAYOUTS  # noqa: E402
 
@@ -81,3 +84,38 @@ def test_the_pixels_of_a_part_lie_in_the_picture():
     first = np.ctypeslib.as_array((ctypes.c_uint8 * 3).from_address(part.address))
     last = np.ctypeslib.as_array((ctypes.c_uint8 * 3).from_address(part.address + 6 * part.pitch + 3 * 3))
     assert (first.tolist(), last.tolist()) == ([5, 3, 0], [8, 9, 0])
+
+
+def crops_in(picture):
+    """Rows of `fill_table` for boxes in and about a frame of twice the picture's size, one for each that is seen."""
+    corners = np.random.default_rng(0).integers(-60, 220, (200, 2, 2))
+    boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1) + 0.5
+    regions = crop_regions(boxes, np.array([160, 96]))
+    seen = regions[(regions[:, 2:] > regions[:, :2]).all(axis=1)]
+    assert 100 < len(seen) < 200
+    return Pixels.of(picture).parts(scaled_regions(seen, (160, 96), (80, 48)))
+
+
+def test_parts_of_any_box_lie_in_the_picture():
+    picture = torch.zeros((48, 100, 3), dtype=torch.uint8)[:, :80]
+    address, pitch, width, height = crops_in(picture).T
+    row, byte = np.divmod(address - picture.data_ptr(), pitch)
+    assert (row >= 0).all() and (row + height <= 48).all() and (height > 0).all()
+    assert (byte >= 0).all() and (byte + 3 * width <= 3 * 80).all() and (width > 0).all()
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="needs TRITON_INTERPRET=1")
+def test_nothing_beyond_the_picture_is_read():
+    """The picture is 7 all over, what lies around it 255."""
+    from elements.inference.gpu.letterbox_triton import letterbox_fused
+
+    around = torch.full((50, 100, 3), 255, dtype=torch.uint8)
+    picture = around[1:49, 1:81]
+    picture[:] = 7
+    rows = crops_in(picture)[::30]
+    table = torch.zeros((len(rows), TABLE_COLUMNS), dtype=torch.int64)
+    placements = place_all(rows[:, 2:], (32, 16), "stretch")
+    packed = fill_table(rows, placements, table.numpy(), torch.device("cpu"))
+    out = torch.zeros((len(rows), 3, 16, 32)).contiguous(memory_format=torch.channels_last)
+    letterbox_fused(table, packed, len(rows), out, Preprocess(letterbox="stretch", scale="0-255"))
+    assert out.unique().tolist() == [7]
