@@ -66,6 +66,29 @@ def test_nothing_to_do_is_passthrough() -> None:
     pipeline.set_state(Gst.State.NULL)
 
 
+def test_passing_through_calls_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    for name in ("detached_batch", "writable_batch"):  # what either way of transforming begins with
+        monkeypatch.setattr(f"elements.portable.nvvideoconvert.{name}", lambda _, name=name: calls.append(name))
+    line = f"{BARS} ! nvvideoconvert ! video/x-raw(memory:NVMM) ! m.sink_0 {MUX} ! nvvideoconvert ! fakesink"
+    assert finish(Gst.parse_launch(line)).end == "eos"
+    assert calls == []
+
+
+def test_from_batch_to_batch_the_buffer_stays() -> None:
+    addresses: dict[str, list[int]] = {"in": [], "out": []}
+    line = (
+        f"{source(3, width=128, height=96)} {MUX} ! identity name=in ! nvvideoconvert "
+        "! video/x-raw(memory:NVMM),format=RGBA,width=64,height=48 ! fakesink name=out"
+    )
+    pipeline = Gst.parse_launch(line)
+    for name, found in addresses.items():
+        watch(pipeline, name, lambda buffer, found=found: found.append(hash(buffer)))
+    assert finish(pipeline).end == "eos"
+    assert len(addresses["in"]) == 3
+    assert addresses["in"] == addresses["out"]
+
+
 def test_leaving_unchanged_shares_the_decoders_memory() -> None:
     addresses = []
 
