@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
@@ -50,25 +51,31 @@ class Placement:
 
     def to_mux(self, boxes: FloatArray) -> FloatArray:
         """(N, 4) xyxy boxes from source-frame to mux-frame pixels."""
-        return (boxes * self._scale4() + self._offset4()).astype(np.float32, copy=False)
+        scale, offset = _affine(self)
+        return (boxes * scale + offset).astype(np.float32, copy=False)
 
     def to_source(self, boxes: FloatArray) -> FloatArray:
         """(N, 4) xyxy boxes from mux-frame to source-frame pixels."""
-        return ((boxes - self._offset4()) / self._scale4()).astype(np.float32, copy=False)
+        scale, offset = _affine(self)
+        return ((boxes - offset) / scale).astype(np.float32, copy=False)
 
     def points_to_mux(self, points: FloatArray) -> FloatArray:
         """(..., 2) x, y from source-frame to mux-frame pixels."""
-        return (points * self._scale4()[:2] + self._offset4()[:2]).astype(np.float32, copy=False)
+        scale, offset = _affine(self)
+        return (points * scale[:2] + offset[:2]).astype(np.float32, copy=False)
 
     def points_to_source(self, points: FloatArray) -> FloatArray:
         """(..., 2) x, y from mux-frame to source-frame pixels."""
-        return ((points - self._offset4()[:2]) / self._scale4()[:2]).astype(np.float32, copy=False)
+        scale, offset = _affine(self)
+        return ((points - offset[:2]) / scale[:2]).astype(np.float32, copy=False)
 
-    def _scale4(self) -> FloatArray:
-        return np.array(self.scale * 2, np.float32)
 
-    def _offset4(self) -> FloatArray:
-        return np.array([self.left, self.top] * 2, np.float32)
+@functools.lru_cache(256)  # a source's frames all have the same
+def _affine(placement: Placement) -> tuple[FloatArray, FloatArray]:
+    """(4,) scale and offset of boxes, not to be written."""
+    scale = np.array(placement.scale * 2, np.float32)
+    offset = np.array([placement.left, placement.top] * 2, np.float32)
+    return scale, offset
 
 
 class Placements(Sequence[Placement]):

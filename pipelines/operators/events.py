@@ -13,6 +13,8 @@ from elements.base import ElementError
 from pipelines.operators.base import Operator, Report
 from pipelines.operators.frame_event import EventMaker
 
+_BUFFER = 1 << 18  # bytes; a batch is one write to the file
+
 
 class EventWriter(Operator):
     """Writes a line for every frame, also without objects. Places are in source-frame pixels.
@@ -38,7 +40,7 @@ class EventWriter(Operator):
         self._maker = EventMaker(pipeline, sources, padding, mux_size, embeddings)
         self._path = path
         try:
-            self._file = Path(path).open("w", encoding="utf-8") if isinstance(path, str) else path  # noqa: SIM115
+            self._file = Path(path).open("w", _BUFFER, encoding="utf-8") if isinstance(path, str) else path  # noqa: SIM115
         except OSError as error:
             raise self._cannot_write(error) from None
 
@@ -46,7 +48,7 @@ class EventWriter(Operator):
         """Write the frames of one batch; flushed per batch, so that a killed process loses none that it finished."""
         lines = [json_line(event) for event in self._maker.events_of(batch_meta.frame_items)]
         try:
-            self._file.writelines(lines)
+            self._file.write("".join(lines))
             self._file.flush()
         except OSError as error:
             raise self._cannot_write(error) from None
