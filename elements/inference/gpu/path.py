@@ -292,7 +292,9 @@ class DevicePath:
                 return GraphRunner(self._engine, batch, size, post, self._pool, forward)
             except CaptureError as error:
                 self._engine.can_capture = False
-                log.warning("the model cannot run from a CUDA graph, so it runs call by call and slower: %s", error)
+                # As text: whoever keeps the record would keep with the exception what was to be captured.
+                why = str(error)
+                log.warning("the model cannot run from a CUDA graph, so it runs call by call and slower: %s", why)
         return Runner(self._engine, batch, size, post, forward)
 
     def _set_thresholds(self, confidence: float, iou: float) -> None:
