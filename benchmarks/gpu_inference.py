@@ -81,7 +81,7 @@ def planes_of(seed: int) -> DevicePlanes:
     memory = torch.randint(0, 256, (rows * 3 // 2, pitch), dtype=torch.uint8, device="cuda", generator=generator)
     luma = memory.data_ptr()
     blue = luma + rows * pitch
-    return DevicePlanes(luma, blue, blue + 1, pitch, pitch, 2, *SOURCE, BT709.to_rgb_fixed, 0, memory)
+    return DevicePlanes(luma, blue, blue + 1, pitch, pitch, 1, 2, *SOURCE, BT709.to_rgb_fixed, 0, memory)
 
 
 def letterbox_figures(batch: int = 16) -> Figures:

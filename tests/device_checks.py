@@ -17,6 +17,7 @@ from elements.inference.preprocess import InputSpec, Preprocess, Preprocessor
 from elements.inference.tasks import Task
 from elements.metadata.placement import Placements
 from elements.portable.color import BT601, BT709, BT2020, ColorSpace
+from elements.portable.orientation import ORIENTATIONS, UPRIGHT, Orientation
 from elements.portable.picture import Picture, plane_shapes
 from tests.torch_models import padded
 
@@ -158,6 +159,7 @@ PLANAR_SOURCES: list[tuple[str, tuple[int, int], ColorSpace]] = [
     ("NV12", (80, 48), ColorSpace(BT601.kr, BT601.kb, True)),
     ("I420", (33, 7), BT709),
 ]
+TURNED = [ORIENTATIONS["rotate-90"], ORIENTATIONS["rotate-180"], ORIENTATIONS["flip-rotate-180"]]
 PLANAR_NETWORK = (20, 12)  # for Triton's interpreter, which takes a second for twenty rows
 
 
@@ -167,19 +169,28 @@ class PlanarFrame:
     source_id = frame_number = pts = 0
 
     def __init__(
-        self, format: str, size: tuple[int, int], color: ColorSpace, device: str, rgb: np.ndarray | None = None
+        self,
+        format: str,
+        size: tuple[int, int],
+        color: ColorSpace,
+        device: str,
+        rgb: np.ndarray | None = None,
+        orientation: Orientation = UPRIGHT,
     ) -> None:
         self.width, self.height = size
         rng = np.random.default_rng(self.width)
-        planes = [rng.integers(0, 256, shape, np.uint8) for shape in plane_shapes(format, *size)]
-        self.picture = Picture(format, tuple(planes), color)
+        stored = [rng.integers(0, 256, shape, np.uint8) for shape in plane_shapes(format, *orientation.size(*size))]
+        self.picture = Picture(format, tuple(np.ascontiguousarray(orientation.upright(p)) for p in stored), color)
         if rgb is not None:
             self.picture.write_rgb(rgb)
-        memory = [torch.from_numpy(np.pad(p.reshape(len(p), -1), ((0, 0), (0, 14)))).to(device) for p in planes]
-        luma, blue = memory[0].data_ptr(), memory[1].data_ptr()
+        memory = [torch.from_numpy(np.pad(p.reshape(len(p), -1), ((0, 0), (0, 14)))).to(device) for p in stored]
+        blue = memory[1].data_ptr()
         red, step = (memory[2].data_ptr(), 1) if format == "I420" else (blue + 1, 2)
-        pitches = memory[0].stride(0), memory[1].stride(0)
-        self.device_planes = DevicePlanes(luma, blue, red, *pitches, step, *size, color.to_rgb_fixed, 0, memory)
+        half = (self.width + 1) // 2, (self.height + 1) // 2
+        luma = orientation.walk(memory[0].data_ptr(), memory[0].stride(0), 1, *size)
+        chroma = [orientation.walk(address, memory[1].stride(0), step, *half) for address in (blue, red)]
+        places = luma[0], chroma[0][0], chroma[1][0], luma[1], chroma[0][1], luma[2], chroma[0][2]
+        self.device_planes = DevicePlanes(*places, *size, color.to_rgb_fixed, 0, memory)
 
     def resized(self, width: int, height: int, out: Any = None, region: Any = None) -> Any:
         return self.picture.rgb(region or self.picture.whole, width, height, out)
@@ -190,6 +201,7 @@ def check_planar_letterbox(device: str, options: Preprocess, dtype: torch.dtype,
     number = np.dtype(str(dtype).removeprefix("torch."))
     spec = InputSpec("image", number, True, None, PLANAR_NETWORK)
     frames: list[Any] = [PlanarFrame(*source, device) for source in PLANAR_SOURCES]
+    frames += [PlanarFrame("NV12", (30, 42), BT709, device, orientation=turned) for turned in TURNED]
     host = Preprocessor(spec, options)
     expected = host.tensor(len(frames), PLANAR_NETWORK)
     for frame, slot in zip(frames, expected, strict=True):

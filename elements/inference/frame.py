@@ -19,7 +19,8 @@ class DevicePlanes(NamedTuple):
     Attributes:
         luma, blue, red: addresses of Y, Cb and Cr.
         luma_pitch, chroma_pitch: bytes from row to row.
-        chroma_step: bytes from one Cb to the next: 1 or 2.
+        luma_step, chroma_step: bytes from one Y, one Cb to the next: 1, and 1 or 2. A picture that is stored in another
+            orientation is read as it stands upright, with other and with negative steps and pitches.
         width, height: of the picture, pixels; chroma has half as many samples, rounded up.
         matrix: to RGB, as `elements.portable.color.ColorSpace.to_rgb_fixed`.
         device: number of the GPU.
@@ -31,6 +32,7 @@ class DevicePlanes(NamedTuple):
     red: int
     luma_pitch: int
     chroma_pitch: int
+    luma_step: int
     chroma_step: int
     width: int
     height: int

@@ -14,7 +14,7 @@ from typing import Any
 from elements.base import NVMM, ElementError, Gst
 from elements.portable import cuda
 from elements.portable.decoding import make
-from elements.portable.nvidia_colors import UnchangedColors
+from elements.portable.nvidia_copy import ExactCopy
 from elements.portable.queries import ask_frames_held
 
 log = logging.getLogger("gstorch.nvidia")
@@ -24,18 +24,6 @@ _PLUGINS = {DECODER: "nvvideo4linux2", CONVERTER: "nvvideoconvert"}
 
 # nvurisrcbin's properties that are the decoder's own
 DECODER_PROPERTIES = ("gpu-id", "cudadec-memtype", "num-extra-surfaces", "low-latency-mode")
-
-# image-orientation tag -> nvvideoconvert's flip-method
-_FLIPS = {
-    "rotate-0": 0,
-    "rotate-90": 3,
-    "rotate-180": 2,
-    "rotate-270": 1,
-    "flip-rotate-0": 4,
-    "flip-rotate-90": 7,
-    "flip-rotate-180": 6,
-    "flip-rotate-270": 5,
-}
 
 _TRY, _SKIP = 0, 2  # GstAutoplugSelectResult, a type that is not introspected
 
@@ -74,9 +62,9 @@ def decodes_on_gpu() -> bool:
 def frames_in_gpu_memory(values: Mapping[str, Any]) -> list[Gst.Element]:
     """The elements between a decoder and a source's NVMM pad, in order, neither added nor linked.
 
-    They give upright NV12 frames: the decoder's own samples in memory of the converter's, so that decoders do not run
-    out of frames while a batch is at work. RGB of the converter's making would not be the CPU's. Frames of software
-    decoders (formats that the GPU does not decode) are uploaded.
+    They give NV12 frames: the decoder's own samples in memory of the converter's, so that decoders do not run out of
+    frames while a batch is at work. RGB of the converter's making, and frames that it turns upright, would not be the
+    CPU's. Frames of software decoders (formats that the GPU does not decode) are uploaded.
     ``values`` are nvurisrcbin's properties.
     """
     accepted = f"video/x-raw({NVMM}); video/x-raw, format=NV12"
@@ -85,9 +73,9 @@ def frames_in_gpu_memory(values: Mapping[str, Any]) -> list[Gst.Element]:
         raise ElementError(f"NVIDIA's {CONVERTER} is in GStreamer's registry, but cannot be made")
     converter.set_property("gpu-id", values["gpu-id"])
     converter.set_property("disable-passthrough", True)
-    converter.get_static_pad("sink").add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, _before_frames)
+    converter.get_static_pad("sink").add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, _keep_enough_frames)
     copied = make("capsfilter", caps=f"video/x-raw({NVMM}), format=NV12")
-    UnchangedColors(converter, copied)
+    ExactCopy(converter, copied)
     return [
         make("videoconvert", qos=False),
         make("capsfilter", caps=accepted),
@@ -157,25 +145,10 @@ def _has_another_decoder(caps: Gst.Caps) -> bool:
     return any(not is_its_decoder(decoder) for decoder in fitting)
 
 
-def _before_frames(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
-    """Set the converter up as caps and tags come in, in this order and before the first frame."""
-    event, converter = info.get_event(), pad.get_parent_element()
-    if event.type == Gst.EventType.CAPS:
-        _keep_enough_frames(converter)
-    elif event.type == Gst.EventType.TAG:
-        _turn_upright(converter, event.parse_tag())
-    return Gst.PadProbeReturn.OK
-
-
-def _keep_enough_frames(converter: Gst.Element) -> None:
+def _keep_enough_frames(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
     """Let the stream mux and what follows it hold as many frames as they say; with fewer, batches never fill up."""
-    held = ask_frames_held(converter.get_static_pad("src")) or 0
-    converter.set_property("output-buffers", max(held, converter.get_property("output-buffers")))
-
-
-def _turn_upright(converter: Gst.Element, tags: Gst.TagList) -> None:
-    found, orientation = tags.get_string(Gst.TAG_IMAGE_ORIENTATION)
-    flip = _FLIPS.get(orientation, 0)
-    if found and int(converter.get_property("flip-method")) != flip:
-        converter.set_property("flip-method", flip)
-        converter.get_static_pad("src").mark_reconfigure()
+    if info.get_event().type == Gst.EventType.CAPS:
+        converter = pad.get_parent_element()
+        held = ask_frames_held(converter.get_static_pad("src")) or 0
+        converter.set_property("output-buffers", max(held, converter.get_property("output-buffers")))
+    return Gst.PadProbeReturn.OK

@@ -14,9 +14,9 @@ import numpy as np
 from elements.base import ElementError, Gst
 from elements.inference.frame import DevicePlanes
 from elements.portable import cuda
-from elements.portable.color import ColorSpace
 from elements.portable.device_array import DeviceArray
 from elements.portable.device_color import rgb_of
+from elements.portable.orientation import UPRIGHT
 from elements.portable.picture import PLANAR, Image, Picture, Rect, plane_shapes
 from elements.portable.video_buffer import VideoLayout, address_of
 
@@ -111,13 +111,14 @@ class NvmmPicture:
     """One frame in GPU memory: as `elements.portable.picture.Picture`, but the planes are downloaded when asked for.
 
     Attributes:
-        format, width, height: as decoded.
+        format: as decoded.
+        width, height: of the upright picture.
         color: what the caps say, or mean by saying nothing.
     """
 
     source = None  # no system memory that an output could share
 
-    def __init__(self, frame: _Frame, surface: _Surface, buffer: Gst.Buffer, color: ColorSpace) -> None:
+    def __init__(self, frame: _Frame, surface: _Surface, buffer: Gst.Buffer, layout: VideoLayout) -> None:
         name = _FORMATS.get(frame.color_format)
         if name is None or frame.layout != _PITCH_LINEAR:
             raise ElementError(
@@ -127,8 +128,9 @@ class NvmmPicture:
         memory_type = surface.memory_type
         if memory_type not in (*_CUDA_MEMORY, _SYSTEM_MEMORY):
             raise ElementError(f"an NVMM frame lies in memory of type {memory_type}, which only DeepStream reads")
-        self.format, self.color = name, color
-        self.width, self.height = int(frame.width), int(frame.height)
+        self.format, self.color = name, layout.color
+        self.width, self.height = layout.width, layout.height
+        self._orientation = layout.orientation
         self._buffer = buffer  # the pixels live as long as it does
         self._device = int(surface.gpu)
         self._on_host = memory_type == _SYSTEM_MEMORY
@@ -148,9 +150,15 @@ class NvmmPicture:
         if self.format not in PLANAR or self._on_host:
             return None
         (luma, pitch), (blue, chroma_pitch), *rest = self._memory
-        red, step = (rest[0][0], 1) if rest else (blue + 1, 2)
-        size, matrix = (self.width, self.height), self.color.to_rgb_fixed
-        return DevicePlanes(luma, blue, red, pitch, chroma_pitch, step, *size, matrix, self._device, self._buffer)
+        red, step, luma_step = (rest[0][0], 1, 1) if rest else (blue + 1, 2, 1)
+        width, height, matrix = self.width, self.height, self.color.to_rgb_fixed
+        if self._orientation is not UPRIGHT:
+            walk, chroma = self._orientation.walk, ((width + 1) // 2, (height + 1) // 2)
+            luma, pitch, luma_step = walk(luma, pitch, 1, width, height)
+            red, _, _ = walk(red, chroma_pitch, step, *chroma)
+            blue, chroma_pitch, step = walk(blue, chroma_pitch, step, *chroma)
+        places = luma, blue, red, pitch, chroma_pitch, luma_step, step
+        return DevicePlanes(*places, width, height, matrix, self._device, self._buffer)
 
     @property
     def tensor(self) -> DeviceArray | None:
@@ -162,7 +170,7 @@ class NvmmPicture:
         Raises:
             ElementError: if RGB has to be made and torch is not installed or sees no GPU.
         """
-        if self.format == "RGB" and not self._on_host:
+        if self.format == "RGB" and not self._on_host and self._orientation is UPRIGHT:
             address, pitch = self._memory[0]
             return DeviceArray(address, (self.height, self.width, 3), (pitch, 3, 1), self._device, self._buffer)
         with self._lock:
@@ -183,12 +191,14 @@ class NvmmPicture:
         """The whole frame, downloaded once."""
         with self._lock:
             if self._downloaded is None:
-                shapes = plane_shapes(self.format, self.width, self.height)
-                planes = tuple(np.empty(shape, np.uint8) for shape in shapes)
+                shapes = plane_shapes(self.format, *self._orientation.size(self.width, self.height))
+                planes = [np.empty(shape, np.uint8) for shape in shapes]
                 for plane, (address, pitch) in zip(planes, self._memory, strict=True):
                     self._copy(address, pitch, plane)
+                planes = [np.ascontiguousarray(self._orientation.upright(plane)) for plane in planes]
+                for plane in planes:
                     plane.flags.writeable = False
-                self._downloaded = Picture(self.format, planes, self.color)
+                self._downloaded = Picture(self.format, tuple(planes), self.color)
             return self._downloaded
 
     def _copy(self, address: int, pitch: int, plane: Image) -> None:
@@ -232,7 +242,7 @@ def _picture_at(address: int, buffer: Gst.Buffer, layout: VideoLayout) -> NvmmPi
     if surface.filled != 1 or not surface.frames:
         raise ElementError(f"an NVMM buffer holds {surface.filled} frames; the stream mux takes one frame a buffer")
     frame = surface.frames[0]
-    if (frame.width, frame.height) != (layout.width, layout.height):
-        size = f"{frame.width}x{frame.height}"
-        raise ElementError(f"an NVMM frame is {size}, its caps say {layout.width}x{layout.height}")
-    return NvmmPicture(frame, surface, buffer, layout.color)
+    width, height = layout.orientation.size(frame.width, frame.height)
+    if (width, height) != (layout.width, layout.height):
+        raise ElementError(f"an NVMM frame is {width}x{height}, its caps say {layout.width}x{layout.height}")
+    return NvmmPicture(frame, surface, buffer, layout)

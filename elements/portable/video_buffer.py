@@ -12,6 +12,7 @@ import numpy as np
 
 from elements.base import ElementError, Gst, GstVideo
 from elements.portable.color import BT601, BT709, BT2020, ColorSpace
+from elements.portable.orientation import ORIENTATIONS, UPRIGHT, Orientation
 from elements.portable.picture import FORMATS, Image, Picture, plane_shapes
 
 _gst = ctypes.PyDLL("libgstreamer-1.0.so.0")  # mapping system memory does not block
@@ -55,6 +56,8 @@ _video = ctypes.PyDLL("libgstvideo-1.0.so.0")
 _video.gst_buffer_get_video_meta.argtypes = [ctypes.c_void_p]
 _video.gst_buffer_get_video_meta.restype = ctypes.POINTER(_VideoMeta)
 
+ORIENTATION_FIELD = "orientation"  # of our caps; the value is one of `ORIENTATIONS`
+
 _READ, _WRITE = int(Gst.MapFlags.READ), int(Gst.MapFlags.WRITE)
 _FULL_RANGE = 1  # GST_VIDEO_COLOR_RANGE_0_255, a name that is no Python identifier
 _MATRICES = {
@@ -68,7 +71,11 @@ _MATRICES = {
 
 @dataclass(frozen=True, slots=True)
 class VideoLayout:
-    """What caps say about a frame. ``offsets`` and ``strides`` in bytes, per plane, where a buffer has no own."""
+    """What caps say about a frame. ``offsets`` and ``strides`` in bytes, per plane, where a buffer has no own.
+
+    ``width`` and ``height`` are those of the upright picture. Frames in GPU memory may be stored in another
+    ``orientation``, which only our own caps say (`elements.portable.nvidia_copy`).
+    """
 
     format: str
     width: int
@@ -77,6 +84,7 @@ class VideoLayout:
     strides: tuple[int, ...]
     size: int
     color: ColorSpace
+    orientation: Orientation = UPRIGHT
 
     @classmethod
     def of_caps(cls, caps: Gst.Caps) -> VideoLayout:
@@ -96,7 +104,8 @@ class VideoLayout:
         weights = _MATRICES.get(info.colorimetry.matrix, (BT601.kr, BT601.kb))
         color = ColorSpace(*weights, int(info.colorimetry.range) == _FULL_RANGE)
         offsets, strides = tuple(info.offset[:planes]), tuple(info.stride[:planes])
-        return cls(name, info.width, info.height, offsets, strides, info.size, color)
+        orientation = ORIENTATIONS[plain[0].get_string(ORIENTATION_FIELD) or "rotate-0"]
+        return cls(name, info.width, info.height, offsets, strides, info.size, color, orientation)
 
     @classmethod
     @functools.lru_cache(64)

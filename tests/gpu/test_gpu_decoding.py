@@ -103,7 +103,7 @@ def differences(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", [*SIZES, "turned"])
 def test_frames_are_those_of_the_cpu(clips: Path, name: str) -> None:
-    """Untagged colours, and pictures that the converter turned; see test_gpu_pixels.py for others."""
+    """Untagged colours, and pictures that are turned; see test_gpu_pixels.py for others."""
     expected = np.load(clips / "frames.npz")[name]
     found, strides, numbers = [], set(), []
 

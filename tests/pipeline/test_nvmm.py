@@ -172,7 +172,7 @@ def test_planes_are_the_surface_itself() -> None:
     assert planes is not None
     chroma = 512 * 242, 512 * 242 + 512 * 121
     assert planes[:3] == (frame.address, frame.address + chroma[0], frame.address + chroma[1])
-    assert planes[3:8] == (512, 512, 1, 321, 241)
+    assert planes[3:9] == (512, 512, 1, 1, 321, 241)
     assert planes.matrix == BT601.to_rgb_fixed
 
 
@@ -181,7 +181,7 @@ def test_planes_side_by_side() -> None:
     planes = surface_of(frame, 322, 240, "NV12").source_planes
     assert planes is not None
     assert planes[:3] == (frame.address, frame.address + 512 * 240, frame.address + 512 * 240 + 1)
-    assert planes[3:8] == (512, 512, 2, 322, 240)
+    assert planes[3:9] == (512, 512, 1, 2, 322, 240)
     assert planes.matrix == BT601.to_rgb_fixed  # what caps of that size mean that say nothing
 
 

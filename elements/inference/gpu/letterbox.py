@@ -24,8 +24,8 @@ from elements.metadata.detections import IntArray
 from elements.metadata.placement import Placement, Placements
 
 # RGB: address, bytes per row, width, height; left, top, width, height in the input; the last: its row of the input.
-# 4:2:0: the first six of `DevicePlanes`; left, top, width, height; addresses of four taps and the matrix; the last.
-TABLE_COLUMNS = 16
+# 4:2:0: the first seven of `DevicePlanes`; left, top, width, height; addresses of four taps and the matrix; the last.
+TABLE_COLUMNS = 18  # even, so that every row begins at a multiple of 16 bytes, whatever Triton makes of that
 
 
 def has_triton() -> bool:
@@ -118,9 +118,9 @@ def fill_table(
         rows = table[: len(packed)]
         rows[:, :4], rows[:, 4:8], rows[:, -1] = [pixels[slot] for slot in packed], areas[packed], packed
     slots, rows = [slot for slot, _ in planes], table[len(packed) : count]
-    rows[:, :6], rows[:, 6:10], rows[:, -1] = [one[:6] for _, one in planes], areas[slots], slots
+    rows[:, :7], rows[:, 7:11], rows[:, -1] = [one[:7] for _, one in planes], areas[slots], slots
     targets = areas[slots, 2:].astype(int).tolist()
-    rows[:, 10:15] = [
+    rows[:, 11:16] = [
         _addresses((one.width, one.height), (width, height), one.matrix, device)[0]
         for (_, one), (width, height) in zip(planes, targets, strict=True)
     ]

@@ -11,7 +11,8 @@ import triton.language as tl
 from elements.inference.gpu.letterbox import TABLE_COLUMNS
 from elements.inference.preprocess import Preprocess
 
-PACKED = PLANAR = (256, 1, 4)  # tile's width and height, warps: of all tried on an H200 the fastest
+# Tile's width and height, warps: of all tried on an H200 the fastest
+PACKED, PLANAR = (256, 1, 4), (128, 1, 2)
 
 
 def letterbox_fused(table: torch.Tensor, packed: int, count: int, out: torch.Tensor, options: Preprocess) -> None:
@@ -168,14 +169,15 @@ def _sampled(row, x, y, inside_x, inside_y) -> Any:  # type: ignore[no-untyped-d
     blue_address, red_address = tl.load(row + 1), tl.load(row + 2)
     luma_pitch = tl.load(row + 3).to(tl.int32)
     pitch = tl.load(row + 4).to(tl.int32)
-    step = tl.load(row + 5).to(tl.int32)
+    luma_step = tl.load(row + 5).to(tl.int32)
+    step = tl.load(row + 6).to(tl.int32)
     inside = inside_y[:, None] & inside_x[None, :]
-    across = _taps(tl.load(row + 10), x, inside_x)
-    down = _taps(tl.load(row + 11), y, inside_y)
-    a, b, c, d = _corners(luma, luma_pitch, 1, across, down, inside)
+    across = _taps(tl.load(row + 11), x, inside_x)
+    down = _taps(tl.load(row + 12), y, inside_y)
+    a, b, c, d = _corners(luma, luma_pitch, luma_step, across, down, inside)
     light = _blend(a, b, c, d, across, down)
-    across = _taps(tl.load(row + 12), x, inside_x)
-    down = _taps(tl.load(row + 13), y, inside_y)
+    across = _taps(tl.load(row + 13), x, inside_x)
+    down = _taps(tl.load(row + 14), y, inside_y)
     if (step == 2) & (red_address == blue_address + 1) & (blue_address % 2 == 0) & (pitch % 2 == 0):
         pairs = blue_address.to(tl.pointer_type(tl.uint16))  # Cb in the lower byte
         a, b, c, d = _corners(pairs, pitch // 2, 1, across, down, inside)
@@ -214,11 +216,11 @@ def _planar(  # type: ignore[no-untyped-def]
 ) -> Any:
     """One tile of the input, block_y x block_x pixels, of one 4:2:0 picture."""
     row = table + tl.program_id(2).to(tl.int64) * columns
-    left = tl.load(row + 6).to(tl.int32)
-    top = tl.load(row + 7).to(tl.int32)
-    width = tl.load(row + 8).to(tl.int32)
-    height = tl.load(row + 9).to(tl.int32)
-    matrix = tl.load(row + 14).to(tl.pointer_type(tl.int32))
+    left = tl.load(row + 7).to(tl.int32)
+    top = tl.load(row + 8).to(tl.int32)
+    width = tl.load(row + 9).to(tl.int32)
+    height = tl.load(row + 10).to(tl.int32)
+    matrix = tl.load(row + 15).to(tl.pointer_type(tl.int32))
     slot = tl.load(row + columns - 1)
 
     x = tl.program_id(0) * block_x + tl.arange(0, block_x)

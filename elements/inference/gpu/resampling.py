@@ -118,11 +118,11 @@ def _on(taps: Taps, device: torch.device) -> tuple[torch.Tensor, ...]:
 class _Memory:
     """Device memory for torch, which keeps it as long as the tensor."""
 
-    def __init__(self, planes: DevicePlanes, address: int, shape: tuple[int, int], pitch: int, step: int) -> None:
+    def __init__(self, planes: DevicePlanes, address: int, shape: tuple[int, int], strides: tuple[int, int]) -> None:
         self.planes = planes
         self.__cuda_array_interface__ = {
             "shape": shape,
-            "strides": (pitch, step),
+            "strides": strides,
             "typestr": "|u1",
             "data": (address, False),
             "version": 3,
@@ -131,15 +131,23 @@ class _Memory:
 
 
 def tensors_of(planes: DevicePlanes) -> tuple[torch.Tensor, ...]:
-    """Y, Cb and Cr as (h, w) uint8 tensors over the picture's own memory."""
+    """Y, Cb and Cr as (h, w) uint8 tensors, over the picture's own memory where torch can."""
     across, down = chroma_size(planes.width, planes.height)
-    device = f"cuda:{planes.device}"
-    luma = _Memory(planes, planes.luma, (planes.height, planes.width), planes.luma_pitch, 1)
-    chroma = [
-        _Memory(planes, address, (down, across), planes.chroma_pitch, planes.chroma_step)
+    luma = _tensor(planes, planes.luma, (planes.height, planes.width), (planes.luma_pitch, planes.luma_step))
+    chroma = (
+        _tensor(planes, address, (down, across), (planes.chroma_pitch, planes.chroma_step))
         for address in (planes.blue, planes.red)
-    ]
-    return tuple(torch.as_tensor(memory, device=device) for memory in (luma, *chroma))
+    )
+    return luma, *chroma
+
+
+def _tensor(planes: DevicePlanes, address: int, shape: tuple[int, int], strides: tuple[int, int]) -> torch.Tensor:
+    """One plane; copied if it is read backwards, which torch does not do."""
+    backwards = [axis for axis, stride in enumerate(strides) if stride < 0]
+    first = address + sum(strides[axis] * (shape[axis] - 1) for axis in backwards)
+    memory = _Memory(planes, first, shape, (abs(strides[0]), abs(strides[1])))
+    tensor = torch.as_tensor(memory, device=f"cuda:{planes.device}")
+    return tensor.flip(backwards) if backwards else tensor
 
 
 def to_rgb(planes: tuple[torch.Tensor, ...], fixed: tuple[int, ...], target: tuple[int, int]) -> torch.Tensor:
