@@ -35,6 +35,13 @@ class Good:
         pass
 
 
+class Plain(Good):
+    """Does not look at the stage's options."""
+
+    def __init__(self) -> None:
+        pass
+
+
 class Tuned(Good):
     """Takes parameters."""
 

@@ -34,6 +34,24 @@ def names_of_metadata(metadata: Mapping[str, str]) -> tuple[str, ...]:
         raise ModelError(f"the model's metadata entry 'names' is not a list or dict of names: {text[:80]!r}") from error
 
 
+def declared_names(value: Any) -> tuple[str, ...]:
+    """Names that a class of one's own declares: texts in a row, or in a dict by class number; ``None`` if it has none.
+
+    Raises:
+        ModelError: if it is something else, such as the text that ``("plate")`` is.
+    """
+    if value is None:
+        return ()
+    try:
+        names = _as_names(value if isinstance(value, str | Mapping) else list(value))
+        texts = value.values() if isinstance(value, Mapping) else value
+        if all(isinstance(name, str) for name in texts):
+            return names
+    except (ValueError, TypeError):
+        pass  # told below
+    raise ModelError(f"names = {value!r:.80}: the names of the classes are needed, as in ('plate',) or {{0: 'plate'}}")
+
+
 def read_labels(labels: Labels) -> tuple[str, ...]:
     """Names that the user gives: a list, or a file (one name per line, or YAML: a list or a ``names:`` entry).
 

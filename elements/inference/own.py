@@ -25,22 +25,29 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from elements.inference.config import ModelConfig
 from elements.inference.engines.base import import_torch
 from elements.inference.errors import ModelError
 from elements.inference.frame import Frame
+from elements.inference.names import declared_names
 from elements.inference.own_frame import OwnFrame
-from elements.inference.params import call_with_params, import_object
+from elements.inference.params import call_with_params, import_object, parameter_names
 from elements.metadata.detections import Detections
 
 log = logging.getLogger("gstorch.inference")
 
 HOOKS = ("load", "infer", "close")
 PICTURES = ("numpy", "torch")
+OF_NETWORKS = (
+    "labels", "layout", "letterbox", "color", "scale", "pad", "coordinates", "input_size", "rectangular", "engine",
+    "precision", "weights", "compile", "postprocess",
+)  # fmt: skip
+"""Options that do nothing for a class, unless it takes them from its ``config``."""
+_USUAL = {option.name: option.default for option in fields(ModelConfig)}
 
 
 class OwnModel:
@@ -65,6 +72,12 @@ class OwnModel:
         pictures = getattr(model_class, "frames", "numpy")
         if pictures not in PICTURES:
             raise ModelError(f"frames = {pictures!r}: a class declares 'numpy' or 'torch'")
+        unseen = unseen_options({name: getattr(config, name) for name in OF_NETWORKS}, model_class)
+        if unseen:
+            raise ModelError(
+                f"{unseen[0]} is for model files: leave it out, or give the class a parameter 'config' and use "
+                f"config.{unseen[0]}"
+            )
         self._pictures = pictures
         self._states: dict[int, dict[str, Any]] = {}
         self._times: dict[int, int] = {}  # presentation time of each source's last frame
@@ -76,6 +89,12 @@ class OwnModel:
         if self._pictures == "torch":
             import_torch()
         self._model.load()
+        declared_names(getattr(self._model, "names", None))  # may raise
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Class names by number, as the class has them now."""
+        return declared_names(getattr(self._model, "names", None))
 
     @property
     def overlaps(self) -> bool:
@@ -203,6 +222,16 @@ def open_own(config: ModelConfig, network: Callable[[ModelConfig], Any]) -> Any:
         return network(config) if is_network(model_class) else OwnModel(config, model_class)
     except ModelError as error:
         raise ModelError(f"model '{config.path}': {error}") from error.__cause__
+
+
+def unseen_options(given: Mapping[str, Any], model_class: Any) -> list[str]:
+    """Those of `OF_NETWORKS` that are given, but neither the class nor anything else would look at."""
+    try:
+        if "config" in parameter_names(model_class):
+            return []
+    except ModelError:
+        return []  # told where the class is made
+    return [name for name in OF_NETWORKS if given[name] != _USUAL[name]]
 
 
 def is_network(model_class: Any) -> bool:

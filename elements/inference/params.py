@@ -89,6 +89,15 @@ def call_with_params(
     return functools.partial(target, **{**given, **values})
 
 
+def parameter_names(target: Any) -> set[str]:
+    """Of the parameters of a class or function that can be given by name.
+
+    Raises:
+        ModelError: if ``target`` does not tell.
+    """
+    return {parameter.name for parameter in _parameters(target, 0)}
+
+
 def checked_params(
     target: Callable[..., Any], params: Mapping[str, Any], supplied: Collection[str] = (), skip: int = 0
 ) -> tuple[dict[str, Any], list[ParamProblem]]:

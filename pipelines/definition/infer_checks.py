@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from elements.inference.errors import ModelError
 from elements.inference.names import read_labels
-from elements.inference.own import is_network
+from elements.inference.own import OF_NETWORKS, is_network, unseen_options
 from elements.inference.postprocess import GIVEN
 from pipelines.definition.document import Document
 from pipelines.definition.own_code_checks import check_params, imported
@@ -109,6 +110,15 @@ def _check_own_code(document: Document, path: KeyPath, stage: InferStage) -> Non
         check_params(document, (*path, "params"), function, params, _SUPPLIED_TO_FUNCTION, GIVEN)
     elif own_class is not None:
         check_params(document, (*path, "params"), own_class, params, _SUPPLIED)
+        if not is_network(own_class):
+            _check_options_of_class(document, path, stage, own_class)
     elif params and isinstance(stage.model, Path) and stage.postprocess is None:
         hint = "model: package.module:Class, or postprocess: package.module:function"
         document.problem((*path, "params"), "is for a class or function of your own", hint)
+
+
+def _check_options_of_class(document: Document, path: KeyPath, stage: InferStage, own_class: Any) -> None:
+    given = {name: getattr(stage, name) for name in OF_NETWORKS}
+    for name in unseen_options(given, own_class):
+        hint = f"remove it, or give the class a parameter 'config' and use config.{name}"
+        document.problem((*path, name), "is for model files", hint)

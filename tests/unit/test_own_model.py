@@ -57,6 +57,41 @@ def counts(model, *frames):
     return [int(found.class_ids[0]) for found in model.infer(frames)]
 
 
+class Alone(Counter):
+    def __init__(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "option", [{"compile": True}, {"rectangular": False}, {"labels": ("a",)}, {"input_size": (64, 64)}, {"pad": 0}]
+)
+def test_options_that_a_class_does_not_see_are_refused(option) -> None:
+    config = ModelConfig("pkg:Class", **option)
+    assert OwnModel(config, Counter).config == config
+    with pytest.raises(ModelError, match=f"^{next(iter(option))} is for model files: leave it out, or give the class"):
+        OwnModel(config, Alone)
+
+
+@pytest.mark.parametrize(
+    ("names", "known"),
+    [(["a", "b"], ("a", "b")), ({1: "b", 0: "a"}, ("a", "b")), (None, ()), (np.array(["a", "b"]), ("a", "b"))],
+)
+def test_names_as_they_are_declared(names, known) -> None:
+    own = model(type("Named", (Counter,), {"names": names}))
+    own.load()
+    assert own.names == known
+
+
+@pytest.mark.parametrize("names", ["plate", {1: "b"}, [1, 2], 7, {"a": 0}])
+def test_what_are_no_names(names) -> None:
+    with pytest.raises(ModelError, match=r"^names = .*: the names of the classes are needed, as in \('plate',\)"):
+        model(type("Named", (Counter,), {"names": names})).load()
+
+
+def test_options_of_the_stage_need_nobody_who_sees_them() -> None:
+    options = {"confidence": 0.1, "iou": 0.2, "classes": ("a",), "device": "cpu", "batch_size": 4}
+    assert OwnModel(ModelConfig("pkg:Class", **options), Alone)
+
+
 def test_the_class_is_made_with_config_and_params() -> None:
     made = model(step=3)
     made.load()
