@@ -24,8 +24,8 @@ from pipelines.failure import describe
 from pipelines.gate import hold_until_loop_runs
 from pipelines.outcome import EXIT_COMPLETE, EXIT_FAILED, EXIT_PARTIAL, Outcome, SourceCount
 from pipelines.signals import RELOAD, signals_into
-from pipelines.sources import ENDED, SourceState, SourceStatus
-from pipelines.stall import describe_stall, hanging_code, holders
+from pipelines.sources import ENDED, SourceState, SourceStatus, only_cameras_are_away
+from pipelines.stall import between_states, describe_stall, hanging_code, holders
 
 log = logging.getLogger("gstorch.runner")
 
@@ -61,7 +61,7 @@ class Runner:
     _signalled_at: float | None = None
     _on_reload: Callable[[], None] | None = None
     _aborted: bool = False
-    _hangs: bool = False  # code of the user
+    _hangs: str = ""  # code of the user that is not waited for
     _silent: dict[int, int] = field(default_factory=dict)  # cameras that went silent: their frames until then
 
     def run(
@@ -154,14 +154,16 @@ class Runner:
             if frames and self.outcome.first_result_s is None:
                 self.outcome.first_result_s = now - started
                 collector.spare()  # by now everything is imported and loaded
-            if frames != frames_before or self._only_cameras_are_away():
+            if frames != frames_before or only_cameras_are_away(self.statuses[i] for i in self.pads):
                 progressed_at, frames_before = now, frames
             if self._stop_deadline is not None and self._gives_up_draining(now, now - progressed_at):
                 return
             if event is None and self._start_failed():
                 return
-            if now - progressed_at > self._stall_limit() and self._on_stall():
-                return
+            if now - progressed_at > self._stall_limit():
+                if self._on_stall():
+                    return
+                progressed_at = now
             self._mark_running()
             if on_progress is not None:
                 on_progress(self)
@@ -272,6 +274,9 @@ class Runner:
     def _on_stall(self) -> bool:
         """Nothing moved for the whole time limit. True ends the run; cameras alone may be silent and come back."""
         gst, graph = self.assembly.gst, self.assembly.graph
+        if self._stop_deadline is None and (starting := between_states(gst, graph, MUX)):
+            log.warning("%s, and is waited for: to load or build a model may take long", starting)
+            return False
         due = [i for i in self.pads if self.statuses[i].state in (SourceState.RUNNING, SourceState.STARTING)]
         limit = self._stall_limit()
         if due and all(self.statuses[i].source.kind == "rtsp" for i in due) and not holders(gst, graph, MUX):
@@ -286,14 +291,6 @@ class Runner:
         self.outcome.error = f"{what} (runtime.stall_timeout): {describe_stall(gst, graph, MUX)}"
         self.outcome.error += busy_operators(self.assembly.operators.values())
         return True
-
-    def _only_cameras_are_away(self) -> bool:
-        """Whether silence is in order: what has not ended are cameras that are being connected to."""
-        open_sources = [self.statuses[i] for i in self.pads if self.statuses[i].state not in ENDED]
-        return bool(open_sources) and all(
-            s.state is SourceState.LOST or (s.state is SourceState.STARTING and s.source.kind == "rtsp")
-            for s in open_sources
-        )
 
     def _stall_limit(self) -> float:
         """Seconds. A camera may be silent for its own time-out before it counts as lost, which is no stall."""
@@ -337,7 +334,7 @@ class Runner:
         hanging = hanging_code(self.assembly.gst, self.assembly.graph, MUX, operators, still_s, limit)
         if hanging:
             log.warning("%s: it is not waited for, and what is behind it is lost", hanging)
-            self._hangs = True
+            self._hangs = hanging
             return True
         if now > self._stop_deadline:
             log.warning("not drained within %.0f s of the stop: ending now", self.options.stop_timeout)
@@ -367,12 +364,16 @@ class Runner:
         self.outcome.stuck = not done.wait(limit)
         watch.close()
         operators = self.assembly.operators.values()
-        held = busy_operators(operators)
+        held = busy_operators(operators) or self._held_at_the_end()
         text, trace = close_operators(operators)
         if text and not self.outcome.error:
             self.outcome.error, self.outcome.trace = text, trace
         if self.outcome.stuck:
             self.outcome.error = self.outcome.error or f"the pipeline did not stop within {limit:.0f} s{held}"
+
+    def _held_at_the_end(self) -> str:
+        stopping = self._hangs or between_states(self.assembly.gst, self.assembly.graph, MUX)
+        return f"; {stopping}" if stopping else ""
 
     def _settle(self) -> None:
         """Final states: what still ran is stopped; files that ended early are truncated; what was skipped is said."""

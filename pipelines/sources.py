@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -92,3 +92,12 @@ def gst_uri(source: Source) -> str:
     """The URI that GStreamer is given; may hold credentials."""
     uri: Any = source.gst_uri
     return uri.get_secret_value() if hasattr(uri, "get_secret_value") else str(uri)
+
+
+def only_cameras_are_away(statuses: Iterable[SourceStatus]) -> bool:
+    """Whether silence is in order: what has not ended are cameras that are being connected to."""
+    open_sources = [status for status in statuses if status.state not in ENDED]
+    return bool(open_sources) and all(
+        status.state is SourceState.LOST or (status.state is SourceState.STARTING and status.source.kind == "rtsp")
+        for status in open_sources
+    )

@@ -27,6 +27,8 @@ def hanging_code(
 ) -> str:
     """Which code of the user has held the stream for ``limit_s``, so that it may never return; empty if none has.
 
+    A model that is being loaded is such code.
+
     Args:
         gst: the pipeline.
         graph: of the pipeline.
@@ -38,8 +40,24 @@ def hanging_code(
     busy = next((operator.busy for operator in operators if getattr(operator, "busy_s", 0.0) >= limit_s), "")
     if busy or still_s < limit_s:
         return str(busy)
+    starting = between_states(gst, graph, behind)
+    if starting:
+        return starting
     model = next((node for node in holders(gst, graph, behind) if node.factory == INFERENCE), None)
     return "" if model is None else f"the model of '{model.name}' has been at a batch for {still_s:.0f} s"
+
+
+def between_states(gst: Gst.Bin, graph: Graph, behind: str) -> str:
+    """Which element behind ``behind`` has begun to start or to stop and is still at it; empty if none is.
+
+    Loading a model is a part of it. Sinks are left out: their start ends with the first buffer.
+    """
+    for name in dict.fromkeys(_behind(graph, behind)):
+        element = gst.get_by_name(name)
+        now, then = element.current_state, element.pending_state
+        if graph.successors(name) and then != Gst.State.VOID_PENDING:
+            return f"'{name}' ({graph.nodes[name].factory}) is still {'starting' if now < then else 'stopping'}"
+    return ""
 
 
 def describe_stall(gst: Gst.Bin, graph: Graph, behind: str) -> str:

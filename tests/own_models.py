@@ -82,6 +82,16 @@ class BlocksOnFour(Good):
         return super().infer(frames)
 
 
+class BlocksInLoad(Plain):
+    def load(self):
+        RELEASE.wait(3600)
+
+
+class BlocksInClose(Plain):
+    def close(self):
+        RELEASE.wait(3600)
+
+
 class AnswersNone(Good):
     def infer(self, frames):
         return None

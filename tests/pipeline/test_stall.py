@@ -15,6 +15,7 @@ from pipelines.plan import make_plan, open_runner
 from pipelines.runner import Runner
 from pipelines.sources import SourceState
 from tests.clips import make_clip
+from tests.own_models import RELEASE
 from tests.rtsp_server import RtspServer
 
 FRAMES = 8
@@ -68,12 +69,12 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def runner_of(source: str | Path, stages: list[Any]) -> Runner:
+def runner_of(source: str | Path, stages: list[Any], stall_timeout: str = "2s") -> Runner:
     definition = {
         "pipeline": "test",
         "sources": [{"uri": str(source), "name": "red", **({"timeout": "3s"} if "rtsp" in str(source) else {})}],
         "stages": stages,
-        "runtime": {"stall_timeout": "2s"},
+        "runtime": {"stall_timeout": stall_timeout},
     }
     return open_runner(make_plan(definition_from_mapping(definition, ".")))
 
@@ -115,6 +116,37 @@ def test_a_paused_sink(clip):
     assert runner.exit_code() == 1
     assert "held by 'sink' (fakesink)" in runner.outcome.error
     assert "not playing: 'sink' (paused" in runner.outcome.error
+
+
+def own(name: str) -> list[Any]:
+    RELEASE.clear()
+    return [{"infer": {"model": f"tests.own_models:{name}"}}]
+
+
+def test_a_model_that_loads_for_longer_is_waited_for(clip, caplog):
+    runner = runner_of(clip, own("BlocksInLoad"))
+
+    def look(_: Runner) -> None:
+        if "'infer' (pyinfer) is still starting, and is waited for" in caplog.text:
+            RELEASE.set()
+
+    runner.run(look)
+    assert (runner.exit_code(), runner.outcome.error) == (0, "")
+    assert [count.frames for count in runner.counts] == [FRAMES]
+
+
+def test_a_stop_does_not_wait_for_a_model_that_loads(clip):
+    runner = runner_of(clip, own("BlocksInLoad"), stall_timeout="30s")
+    runner.run(lambda runner: runner.stop())
+    RELEASE.set()
+    assert runner.outcome.error == "the pipeline did not stop within 1 s; 'infer' (pyinfer) is still starting"
+
+
+def test_a_model_that_does_not_close(clip):
+    runner = ran(clip, own("BlocksInClose"))
+    RELEASE.set()
+    assert runner.outcome.error == "the pipeline did not stop within 0 s; 'infer' (pyinfer) is still stopping"
+    assert runner.statuses[0].state is SourceState.FINISHED
 
 
 def test_a_camera_that_goes_silent_is_waited_for(monkeypatch):
