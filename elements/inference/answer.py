@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,8 @@ from elements.metadata.detections import Detections
 
 if TYPE_CHECKING:
     from elements.inference.model import Model
+
+log = logging.getLogger("gstorch.inference")
 
 
 def ask(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[Sequence[Detections], int]:
@@ -35,7 +39,7 @@ def ask(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[Sequ
 
 
 def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[Sequence[Detections], int]:
-    """The answer of ``Model.infer`` for ``count`` frames without rows that are not finite numbers.
+    """The answer of ``Model.infer`` for ``count`` frames without rows that are not finite numbers, or have no area.
 
     Args:
         found: the answer.
@@ -43,7 +47,7 @@ def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[Sequence
         who: the function that gave it, for messages.
 
     Returns:
-        One `Detections` per frame, and how many rows were left out.
+        One `Detections` per frame, and how many rows were left out as they are not finite numbers.
 
     Raises:
         TypeError: if it is not one `Detections` for each frame, or holds something else than arrays.
@@ -61,7 +65,7 @@ def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[Sequence
         return list(found), 0
     answer = [_finite(detections) for detections in found]
     _check_classes(answer, who)
-    return answer, sum(map(len, found)) - sum(map(len, answer))
+    return _with_area(answer, who), sum(map(len, found)) - sum(map(len, answer))
 
 
 def _checked_rows(found: BatchDetections, who: str) -> tuple[Sequence[Detections], int]:
@@ -124,6 +128,30 @@ def _finite(detections: Detections) -> Detections:
     if detections.angles is not None:
         finite &= np.isfinite(detections.angles)
     return detections if finite.all() else detections[finite]
+
+
+def _with_area(found: list[Detections], who: str) -> list[Detections]:
+    """Without boxes whose sides are not above 0: there is no picture in them, and nothing overlaps them."""
+    sides = _sides(_column(found, "boxes").reshape(-1, 4))
+    if (sides > 0).all():
+        return found
+    if (sides < 0).any():
+        _tell_of_sides(who)
+    return [detections[(_sides(detections.boxes) > 0).all(axis=1)] for detections in found]
+
+
+def _sides(boxes: NDArray[Any]) -> NDArray[Any]:
+    sides: NDArray[Any] = boxes[:, 2:] - boxes[:, :2]
+    return sides
+
+
+@functools.cache
+def _tell_of_sides(who: str) -> None:
+    log.warning(
+        "%s() returns boxes whose right or lower side comes before the left or upper one: they are left out (a box is "
+        "x1, y1, x2, y2, not x, y, width, height); this is said once",
+        who,
+    )
 
 
 def _shape(found: Any) -> str:

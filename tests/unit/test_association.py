@@ -38,6 +38,17 @@ def test_the_grid_finds_each_pair_of_the_table_once(monkeypatch: pytest.MonkeyPa
     assert {first.groups[row] - second.groups[column] for row, column in in_grid} == {0}
 
 
+def test_boxes_without_area_have_no_partner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models of one's own, and boxes beyond the edge of the picture, give such."""
+    first, second = crowd(300, 1), crowd(300, 2)
+    first.boxes[10:200, 2:4] = first.boxes[10:200, :2] - np.linspace(0, 700, 190)[:, None]
+    second.boxes[::2, 3] = second.boxes[::2, 1]
+    in_table = pairs(first, second)
+    monkeypatch.setattr(association, "_TABLE", 0)
+    assert pairs(first, second) == in_table
+    assert not {row for row, _ in in_table} & set(range(10, 200))
+
+
 def test_the_best_pairs_of_many_are_those_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = crowd(400, 3), crowd(1500, 4)
     in_table = [part.tolist() for part in assign(first, second, 0.2)]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from elements.inference.answer import checked_answer
 from elements.inference.config import ModelConfig
 from elements.inference.errors import ModelError
 from elements.inference.frame import ArrayFrame
@@ -216,3 +217,12 @@ def test_a_model_that_waits_for_frames_is_not_slow(caplog) -> None:
     for second in range(30):
         pace.add(2, float(second), second + 0.9)
     assert not caplog.records
+
+
+def test_boxes_without_area_are_left_out_and_wrong_ones_told_once(caplog) -> None:
+    boxes = np.array([[10, 20, 30, 40], [10, 20, 10, 40], [200, 100, 50, 40]])
+    found = Detections(boxes, np.array([0.9, 0.8, 0.7]), np.array([0, 1, 2]), angles=np.array([0.1, 0.2, 0.3]))
+    for _ in range(2):
+        (flat, kept), broken = checked_answer([found[1:2], found], 2, "boxes_of_a_test")
+        assert (len(flat), kept.class_ids.tolist(), kept.angles.round(1).tolist(), broken) == (0, [0], [0.1], 0)
+    assert caplog.text.count("boxes_of_a_test() returns boxes whose right or lower side comes before") == 1

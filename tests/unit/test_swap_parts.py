@@ -12,8 +12,8 @@ from elements.inference.errors import ModelError
 from elements.inference.source_options import SourceOptions, inside, parse_source_options, source_options_text
 from elements.inference.swap.options import SwapOptions
 from elements.inference.swap.served import load_served
-from elements.inference.swap.status import SwapState, SwapStatus
 from elements.inference.swap.shadow import Comparison, matched_ious
+from elements.inference.swap.status import SwapState, SwapStatus
 from elements.inference.swap.version import FileMark, mark_of, version_of
 from elements.inference.swap.watch import SETTLE_POLLS, FileWatch
 from elements.metadata.detections import Detections

@@ -124,9 +124,10 @@ def _touching_in_grid(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[I
 def _listed(
     boxes: NDArray[np.float64], origin: NDArray[np.float64], cell: NDArray[np.float64]
 ) -> tuple[Indices, Indices]:
-    """Row of the box and number of the cell, for each cell that a box lies in."""
+    """Row of the box and number of the cell, for each cell that a box lies in; a box without area lies in none."""
     low = ((boxes[:, :2] - origin) // cell).astype(np.int64)
     across, down = (((boxes[:, 2:] - origin) // cell).astype(np.int64) - low + 1).T
+    across[(boxes[:, 2:] <= boxes[:, :2]).any(axis=1)] = 0
     rows, within = _expanded(across * down)
     offset = np.stack([within % across[rows], within // across[rows]], axis=1)
     return rows, _number(low[rows] + offset)
