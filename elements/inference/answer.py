@@ -62,10 +62,11 @@ def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[Sequence
     some = [detections for detections in found if len(detections.boxes)]  # often none
     if _all_finite(some):
         _check_classes(some, who)
-        return list(found), 0
+        return list(found) if not some or _have_area(some, who) else [_with_area(one) for one in found], 0
     answer = [_finite(detections) for detections in found]
     _check_classes(answer, who)
-    return _with_area(answer, who), sum(map(len, found)) - sum(map(len, answer))
+    broken = sum(map(len, found)) - sum(map(len, answer))
+    return answer if _have_area(answer, who) else [_with_area(one) for one in answer], broken
 
 
 def _checked_rows(found: BatchDetections, who: str) -> tuple[Sequence[Detections], int]:
@@ -130,14 +131,17 @@ def _finite(detections: Detections) -> Detections:
     return detections if finite.all() else detections[finite]
 
 
-def _with_area(found: list[Detections], who: str) -> list[Detections]:
-    """Without boxes whose sides are not above 0: there is no picture in them, and nothing overlaps them."""
+def _have_area(found: Sequence[Detections], who: str) -> bool:
+    """Whether all boxes have; sides below 0 are told."""
     sides = _sides(_column(found, "boxes").reshape(-1, 4))
-    if (sides > 0).all():
-        return found
     if (sides < 0).any():
         _tell_of_sides(who)
-    return [detections[(_sides(detections.boxes) > 0).all(axis=1)] for detections in found]
+    return bool((sides > 0).all())
+
+
+def _with_area(detections: Detections) -> Detections:
+    """The rows whose box has sides above 0: there is no picture in others, and nothing overlaps them."""
+    return detections[(_sides(detections.boxes) > 0).all(axis=1)]
 
 
 def _sides(boxes: NDArray[Any]) -> NDArray[Any]:
