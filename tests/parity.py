@@ -26,10 +26,11 @@ IOU_TIE = 2e-3
 
 def bgr_frames(clip: Path, step: int = 1, most: int = 10**6) -> list[NDArray[np.uint8]]:
     """Every ``step``-th frame of a clip, at most ``most``, as OpenCV decodes it."""
-    video, frames, number = cv2.VideoCapture(str(clip)), [], 0
+    video, number = cv2.VideoCapture(str(clip)), 0
+    frames: list[NDArray[np.uint8]] = []
     while len(frames) < most and video.grab():
         if number % step == 0:
-            frames.append(video.retrieve()[1])
+            frames.append(np.asarray(video.retrieve()[1], np.uint8))
         number += 1
     assert frames, f"OpenCV cannot decode {clip}"
     return frames
@@ -55,7 +56,8 @@ def distances(ours: Detections, theirs: Detections) -> NDArray[np.float64]:
     """
     a, b = (corners(d.boxes, np.zeros(len(d)) if d.angles is None else d.angles) for d in (ours, theirs))
     turns = [np.roll(b, turn, axis=1) for turn in (range(4) if ours.angles is not None else (0,))]
-    apart = np.min([np.abs(a[:, None] - turned[None]).max(axis=(2, 3)) for turned in turns], axis=0)
+    each = [np.abs(a[:, None] - turned[None]).max(axis=(2, 3)) for turned in turns]
+    apart: NDArray[np.float64] = np.min(each, axis=0)
     apart[ours.class_ids[:, None] != theirs.class_ids[None, :]] = np.inf
     return apart
 
@@ -139,7 +141,8 @@ class Comparison:
 
 def slightly_other(model: DetectionModel, frame: ArrayFrame) -> list[Detections]:
     """What a model finds with a little more or less overlap allowed."""
-    found, iou = [], model.iou
+    iou = model.iou
+    found: list[Detections] = []
     for model.iou in (iou - IOU_TIE, iou + IOU_TIE):
         found += model.infer([frame])
     model.iou = iou

@@ -58,7 +58,7 @@ def _around(box: tuple[float, float, float, float], margin: int, width: int, hei
 def _overlap(pixels: slice, start: float, stop: float) -> NDArray[np.float64]:
     """How much of each pixel lies between ``start`` and ``stop``, 0 to 1."""
     edges = np.arange(pixels.start, pixels.stop)
-    return np.clip(np.minimum(edges + 1, stop) - np.maximum(edges, start), 0, 1)
+    return np.asarray(np.clip(np.minimum(edges + 1, stop) - np.maximum(edges, start), 0, 1), np.float64)
 
 
 def boxes_in(width: int, height: int) -> dict[int, tuple[float, float, float, float]]:

@@ -55,7 +55,7 @@ def yolo_file(
 
 def _input(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
     rgb = cv2.resize(picture, SIZE)[..., ::-1]
-    return np.ascontiguousarray(rgb.transpose(2, 0, 1), np.float32) / 255
+    return np.ascontiguousarray(rgb.transpose(2, 0, 1), np.float32) / np.float32(255)
 
 
 def settle_norms(network: Any, batch: Any) -> None:

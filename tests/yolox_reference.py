@@ -11,6 +11,8 @@ row and one column: 233 of 432 rows are off by 1.8 pixels at the lower edge. Her
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
 import onnxruntime
@@ -50,7 +52,7 @@ class YoloxReference:
         boxes = boxes[kept] / np.tile([part.shape[1] / width, part.shape[0] / height], 2)
         return Detections(boxes.clip(0, [width, height] * 2), scores[kept], classes[kept])
 
-    def _read(self, rows: NDArray[np.float32]) -> tuple[NDArray, NDArray, NDArray]:
+    def _read(self, rows: NDArray[np.float32]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         boxes, row = np.empty((len(rows), 4), np.float32), 0
         for stride in STRIDES:
             cells = self._size // stride
@@ -66,7 +68,9 @@ class YoloxReference:
         return boxes, scores.max(axis=1), scores.argmax(axis=1)
 
 
-def suppressed(boxes: NDArray, scores: NDArray, classes: NDArray, confidence: float, iou: float) -> list[int]:
+def suppressed(
+    boxes: NDArray[Any], scores: NDArray[Any], classes: NDArray[Any], confidence: float, iou: float
+) -> list[int]:
     """Rows of the better of any two boxes of one class that overlap by more than ``iou``."""
     kept: list[int] = []
     for row in np.argsort(-scores):
@@ -77,7 +81,7 @@ def suppressed(boxes: NDArray, scores: NDArray, classes: NDArray, confidence: fl
     return kept
 
 
-def overlap(a: NDArray, b: NDArray) -> float:
+def overlap(a: NDArray[Any], b: NDArray[Any]) -> float:
     """Intersection over union of two boxes."""
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     if width <= 0 or height <= 0:
