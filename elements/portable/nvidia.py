@@ -13,8 +13,8 @@ from typing import Any
 
 from elements.base import NVMM, ElementError, Gst
 from elements.portable import cuda
-from elements.portable.decoding import make
-from elements.portable.nvidia_copy import ExactCopy
+from elements.portable.decoded_frames import DecodedFrames
+from elements.portable.decoding import FRAME_FORMATS, make
 from elements.portable.queries import ask_frames_held
 
 log = logging.getLogger("gstorch.nvidia")
@@ -64,23 +64,19 @@ def frames_in_gpu_memory(values: Mapping[str, Any]) -> list[Gst.Element]:
 
     They give NV12 frames: the decoder's own samples in memory of the converter's, so that decoders do not run out of
     frames while a batch is at work. RGB of the converter's making, and frames that it turns upright, would not be the
-    CPU's. Frames of software decoders (formats that the GPU does not decode) are uploaded.
-    ``values`` are nvurisrcbin's properties.
+    CPU's. Frames of software decoders stay in host memory. ``values`` are nvurisrcbin's properties.
     """
-    accepted = f"video/x-raw({NVMM}); video/x-raw, format=NV12"
+    accepted = f"video/x-raw({NVMM}); video/x-raw, format={FRAME_FORMATS}"
     converter = _kept[CONVERTER].create(None)
     if converter is None:
         raise ElementError(f"NVIDIA's {CONVERTER} is in GStreamer's registry, but cannot be made")
     converter.set_property("gpu-id", values["gpu-id"])
     converter.set_property("disable-passthrough", True)
     converter.get_static_pad("sink").add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, _keep_enough_frames)
-    copied = make("capsfilter", caps=f"video/x-raw({NVMM}), format=NV12")
-    ExactCopy(converter, copied)
     return [
         make("videoconvert", qos=False),
         make("capsfilter", caps=accepted),
-        converter,
-        copied,
+        DecodedFrames(converter),
         make("identity", single_segment=True),
     ]
 
@@ -101,12 +97,15 @@ def set_up_decoder(decoder: Gst.Element, values: Mapping[str, Any]) -> None:
 def select_decoder(
     _inner: Gst.Element, _pad: Gst.Pad, caps: Gst.Caps, factory: Gst.ElementFactory, location: str
 ) -> int:
-    """uridecodebin's "autoplug-select": passes over NVIDIA's decoder where it would fail.
+    """uridecodebin's "autoplug-select": passes over NVIDIA's decoder where it would fail, or be inexact without need.
 
-    Of H.264 it decodes 8 bit 4:2:0 only. A software decoder takes its place, which is said.
+    Of H.264 it decodes 8 bit 4:2:0 only. A software decoder takes its place, which is said. Of pictures of odd size
+    NVIDIA's converter changes the chroma, so that a software decoder is preferred.
     """
-    if not is_its_decoder(factory) or _is_decoded_by_it(caps):
+    if not is_its_decoder(factory):
         return _TRY
+    if _is_decoded_by_it(caps):
+        return _SKIP if _is_of_odd_size(caps) and _has_another_decoder(caps) else _TRY
     chroma, depth = _sampling(caps)
     log.warning(
         "%s: this H.264 is %s of %d bit; the GPU decodes 8 bit 4:2:0 only, so that a software decoder is needed; "
@@ -136,6 +135,10 @@ def _sampling(caps: Gst.Caps) -> tuple[str | None, int | None]:
     """Chroma format and bits per sample, as far as they are told."""
     told, depth = caps[0].get_uint("bit-depth-luma")
     return caps[0].get_string("chroma-format"), depth if told else None
+
+
+def _is_of_odd_size(caps: Gst.Caps) -> bool:
+    return any(caps[0].get_int(side)[1] % 2 for side in ("width", "height"))
 
 
 def _has_another_decoder(caps: Gst.Caps) -> bool:

@@ -44,34 +44,32 @@ def difference(a: np.ndarray, b: np.ndarray) -> str:
     return f"{(d > 0).mean():.4%} of the values differ, by {d.max()} at most, {d.mean():.4f} in the mean"
 
 
-CONVERTER = pytest.mark.xfail(reason="NVIDIA's converter changes the chroma of pictures of odd size", strict=True)
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=CONVERTER if name == "odd" else ()) for name in TEXTURED])
+@pytest.mark.parametrize("name", TEXTURED)
 def test_a_model_sees_what_it_sees_on_the_cpu(clips: Path, name: str) -> None:  # noqa: F811
     if not (clips / "inputs.npz").is_file():
         pytest.skip("the clips are of an older `python -m tests.gpu.make_clips`")
     expected = np.load(clips / "inputs.npz")[name]
     found: list[dict[str, np.ndarray]] = []
-    surfaces = []
+    places = []
 
     def look(buffer: Gst.Buffer) -> None:
         (frame,) = frames_of(buffer)
-        surface = batch_of(buffer).surfaces[0]
-        picture = surface._view.picture
-        surfaces.append((picture.format, picture.color, picture._memory))
-        ways = {
-            "fused": network_input(frame.device_planes, fused=True),
-            "plain torch": network_input(frame.device_planes, fused=False),
-            "host": frame.resized(*INPUT),
-        }
-        own_size = frame.tensor.cpu().numpy()
-        assert np.array_equal(own_size, frame.resized(frame.width, frame.height)), "RGB at its own size"
-        found.append(ways)
+        found.append({"host": frame.resized(*INPUT)})
+        planes = frame.device_planes
+        places.append(planes)
+        if planes is not None:  # else a software decoder's
+            found[-1] |= {
+                "fused": network_input(planes, fused=True),
+                "plain torch": network_input(planes, fused=False),
+            }
+            own_size = frame.tensor.cpu().numpy()
+            assert np.array_equal(own_size, frame.resized(frame.width, frame.height)), "RGB at its own size"
 
     play(sources(clips / f"{name}{TEXTURED[name].suffix}"), "! fakesink name=out", look)
-    print(name, surfaces[0])
+    print(name, places[0])
     assert len(found) == len(expected)
+    if name == "odd" and places[0] is not None:
+        pytest.xfail("NVIDIA's converter changes the chroma of pictures of odd size, and no other decoder is here")
     for ways, frame in zip(found, expected, strict=True):
         for way, pixels in ways.items():
             assert np.array_equal(pixels, frame), (way, difference(pixels, frame))

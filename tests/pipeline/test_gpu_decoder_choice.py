@@ -95,6 +95,14 @@ def test_what_the_gpu_cannot_decode_is_decoded_in_software_and_said_once(
     assert named in warning
 
 
+@pytest.mark.parametrize(("size", "expected"), [("96, height=64", nvidia._TRY), ("97, height=64", nvidia._SKIP)])
+def test_pictures_of_odd_size_are_decoded_in_software(size: str, expected: int) -> None:
+    stream = Gst.Caps.from_string(f"video/x-h264, stream-format=avc, alignment=au, parsed=true, width={size}")
+    assert nvidia.select_decoder(None, None, stream, Gst.ElementFactory.find(NAME), "clip") == expected
+    unknown = Gst.Caps.from_string(f"video/x-gstorch-unknown, width={size}")
+    assert nvidia.select_decoder(None, None, unknown, Gst.ElementFactory.find(NAME), "clip") == nvidia._TRY
+
+
 @pytest.mark.parametrize("pixels", ["yuv420p", "yuv444p"])
 def test_a_look_into_a_file_needs_no_gpu(tmp_path: Path, caplog: pytest.LogCaptureFixture, pixels: str) -> None:
     info = discover(str(clip(tmp_path, pixels)))

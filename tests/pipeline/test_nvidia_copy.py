@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from gi.repository import Gst
 
-from elements.portable import cuda, nvmm
+from elements.base import AUTHOR, GObject, GstBase, keep_floating, sink_and_src
+from elements.portable import cuda, nvidia, nvmm
+from elements.portable.decoding import chain
 from elements.portable.frames import frames_of
 from elements.portable.nvidia_copy import ExactCopy
 from elements.portable.orientation import ORIENTATIONS
@@ -137,6 +139,81 @@ def test_a_frame_stands_upright_as_videoflip_turns_it(monkeypatch: pytest.Monkey
 
     mux = "! nvstreammux0.sink_0 nvstreammux name=nvstreammux0 batch-size=1 width=64 height=64"
     play(f"{TAIL} {mux}", f"video/x-raw(memory:NVMM),{plain}", orientation, frame.buffer(), compare)
+
+
+# --- the way from decoders to the mux ---------------------------------------------------------------------------------
+
+
+class ConverterDouble(GstBase.BaseTransform):
+    """Hands on what comes, and has the properties of NVIDIA's that are set."""
+
+    __gtype_name__ = "GstorchConverterDouble"
+    __gstmetadata__ = ("Double of nvvideoconvert", "Filter/Video", "Hands on what comes", AUTHOR)
+    __gsttemplates__ = sink_and_src("video/x-raw(ANY)", "video/x-raw(ANY)")
+
+    gpu_id = GObject.Property(type=int)
+    disable_passthrough = GObject.Property(type=bool, default=False)
+    output_buffers = GObject.Property(type=int, default=4)
+
+    def __init__(self) -> None:
+        super().__init__()
+        keep_floating(self)
+
+    def do_transform_ip(self, _buffer: Gst.Buffer) -> Gst.FlowReturn:
+        return Gst.FlowReturn.OK
+
+
+GObject.type_register(ConverterDouble)
+
+
+@pytest.fixture
+def converter_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    Gst.Element.register(None, "gstorchconverterdouble", Gst.Rank.NONE, ConverterDouble)
+    factory = Gst.ElementFactory.find("gstorchconverterdouble")
+    monkeypatch.setitem(nvidia._kept, nvidia.CONVERTER, factory)
+
+
+def through_the_source_elements(caps: str, buffers: list[Gst.Buffer]) -> list[tuple[str, str, object]]:
+    """Caps behind the elements of a source for one stream after another: format, memory feature, orientation."""
+    pipeline = Gst.parse_launch("appsrc name=in format=time ! fakesink name=out")
+    source, out = pipeline.get_by_name("in"), pipeline.get_by_name("out")
+    source.unlink(out)
+    tail = nvidia.frames_in_gpu_memory({"gpu-id": 0})
+    chain(pipeline, *tail)
+    assert source.link(tail[0])
+    assert tail[-1].link(out)
+    found = []
+
+    def look(pad: Gst.Pad, _info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+        now = pad.get_current_caps()
+        stream = now[0]
+        found.append((stream.get_string("format"), now.get_features(0).to_string(), stream.get_string("orientation")))
+        return Gst.PadProbeReturn.OK
+
+    out.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, look)
+    for number, (text, buffer) in enumerate(zip(caps.split(";"), buffers, strict=True)):
+        buffer.pts = number * Gst.SECOND
+        source.emit("push-sample", Gst.Sample.new(buffer, Gst.Caps.from_string(text), None, None))
+    source.emit("end-of-stream")
+    outcome = finish(pipeline)
+    assert outcome.end == "eos", outcome.error
+    return found
+
+
+@pytest.mark.usefixtures("converter_double")
+def test_frames_of_software_decoders_go_past_the_converter_and_others_through_it() -> None:
+    size = "width=64,height=48,framerate=30/1"
+    on_gpu = f"video/x-raw(memory:NVMM),format=NV12,{size}"
+    frame = NvmmFrame(*SIZE, NV12)
+    buffers = [Gst.Buffer.new_allocate(None, 64 * 48 * 3 // 2, None), frame.buffer(), frame.buffer()]
+    system = f"video/x-raw,format=I420,{size}"
+    found = through_the_source_elements(f"{system};{on_gpu};{on_gpu}", buffers)
+    assert [(feature, orientation) for _, feature, orientation in found] == [
+        ("memory:NVMM", None),
+        ("memory:NVMM", "rotate-0"),
+        ("memory:NVMM", "rotate-0"),
+    ]
+    assert [format for format, _, _ in found] == ["I420", "NV12", "NV12"]
 
 
 # --- marks ------------------------------------------------------------------------------------------------------------
