@@ -14,7 +14,6 @@ torch = pytest.importorskip("torch", reason="needs PyTorch and a CUDA GPU")
 from elements.inference.gpu.letterbox import TABLE_COLUMNS, fill_table, letterbox  # noqa: E402
 from elements.inference.letterbox import place_all  # noqa: E402
 from elements.inference.preprocess import Preprocess  # noqa: E402
-from elements.portable.carrier import batch_of  # noqa: E402
 from elements.portable.frames import frames_of  # noqa: E402
 from tests.gpu.make_clips import INPUT, TEXTURED  # noqa: E402
 from tests.gpu.test_gpu_decoding import clips, gpu_decoding, play, sources  # noqa: E402, F401
@@ -56,7 +55,7 @@ def test_a_model_sees_what_it_sees_on_the_cpu(clips: Path, name: str) -> None:  
         (frame,) = frames_of(buffer)
         found.append({"host": frame.resized(*INPUT)})
         planes = frame.device_planes
-        places.append(planes)
+        places.append(planes and planes[:9])  # without what keeps the frame
         if planes is not None:  # else a software decoder's
             found[-1] |= {
                 "fused": network_input(planes, fused=True),
