@@ -43,6 +43,10 @@ class New(Old):
     version = "2"
 
 
+class Classifier(Old):
+    task = "classify"
+
+
 class Blind(Old):
     wanted = 0
 

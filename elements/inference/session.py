@@ -22,7 +22,7 @@ from elements.inference.swap.served import ANY_ERROR, ServedModel
 from elements.inference.swap.slots import Group
 from elements.inference.swap.status import SwapStatus
 from elements.inference.swap.swap import Swapper
-from elements.inference.swap.warm_up import check_classes, warm_up
+from elements.inference.swap.warm_up import check_classes, check_task, task_of, warm_up
 from elements.metadata.batch_detections import counts_of
 from elements.metadata.detections import Detections
 
@@ -114,7 +114,8 @@ class Session:
             self._swapper.open(self._config)
             for source_id, options in self._sources.items():
                 if options.model:
-                    self._swapper.open(self._config_for(options.model), source_id)
+                    served = self._swapper.open(self._config_for(options.model), source_id)
+                    check_task(served, self.task, "models of one stage do the same", source_id)
             self._check_sources(self._sources)
         except ModelError:
             self.close()
@@ -143,7 +144,7 @@ class Session:
     @property
     def task(self) -> str:
         """What the stage's model in force does; see `elements.inference.tasks`."""
-        return _task_of(self._swapper.active())
+        return task_of(self._swapper.active())
 
     def forget(self, source_id: int) -> None:
         """Drop what the models keep of a source, which has ended."""
@@ -233,11 +234,7 @@ class Session:
             check_classes(served, {source_id: self.source(source_id)})
         else:
             check_classes(served, {i: options for i, options in self._sources.items() if not options.model})
-        if _task_of(served) != self.task:
-            raise ModelError(
-                f"model '{served.config.path}' does '{_task_of(served)}' and the stage '{self.task}': its results are "
-                "written in another way, which needs a restart"
-            )
+        check_task(served, self.task, "its results are written in another way, which needs a restart")
         self._set_thresholds_of(served)
         warm_up(served, self._sizes if source_id is None else {i: s for i, s in self._sizes.items() if i == source_id})
 
@@ -388,9 +385,3 @@ class Session:
 
 
 _AS_THE_STAGE = SourceOptions()
-
-
-def _task_of(served: ServedModel) -> str:
-    """As the model tells; a class of one's own that does not, and of which the stage says nothing, detects."""
-    task = getattr(served.model, "task", None) or served.config.task
-    return "detect" if task == "auto" else str(task)

@@ -125,6 +125,11 @@ def test_a_class_that_the_model_lacks_is_refused_and_nothing_changes(open_sessio
     assert refused.value.__cause__ is None  # a mistake of the user, whom no trace helps
 
 
+def test_a_sources_own_model_does_what_the_stage_does(open_session):
+    with pytest.raises(ModelError, match=r"^source 1: model '.*:Classifier' does 'classify' and the stage 'detect'"):
+        open_session(sources={1: SourceOptions(model="tests.swap_models:Classifier")})
+
+
 def test_a_batch_that_is_discarded_lets_its_model_go(open_session):
     session, _ = open_session(swap=SwapOptions(keep=0))
     pending = session.submit(frames(0))

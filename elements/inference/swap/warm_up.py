@@ -55,3 +55,27 @@ def check_classes(served: ServedModel, sources: Mapping[int, SourceOptions]) -> 
             class_ids_of(options.classes or (), served.names)
         except ModelError as error:
             raise ModelError(f"model '{served.config.path}', source {source_id}: {error}") from None
+
+
+def task_of(served: ServedModel) -> str:
+    """As the model tells; a class of one's own that does not, and of which the stage says nothing, detects."""
+    task = getattr(served.model, "task", None) or served.config.task
+    return "detect" if task == "auto" else str(task)
+
+
+def check_task(served: ServedModel, wanted: str, why: str, source_id: int | None = None) -> None:
+    """Whether a model does what its stage does.
+
+    Args:
+        served: the model.
+        wanted: the stage's task.
+        why: what stands against it.
+        source_id: the source whose own model it is to be.
+
+    Raises:
+        ModelError: if it does something else.
+    """
+    task = task_of(served)
+    if task != wanted:
+        of = "" if source_id is None else f"source {source_id}: "
+        raise ModelError(f"{of}model '{served.config.path}' does '{task}' and the stage '{wanted}': {why}")
