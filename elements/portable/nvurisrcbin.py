@@ -56,7 +56,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
     """Decodes one URI in software, or on the GPU where `elements.portable.nvidia` can.
 
     Inside: ``uridecodebin ! videoconvert ! capsfilter ! videoflip ! identity [! queue] ! relabel``; on the GPU
-    ``uridecodebin ! videoconvert ! capsfilter ! nvvideoconvert ! capsfilter [! queue] ! identity``. All but the
+    ``uridecodebin ! videoconvert ! capsfilter ! DecodedFrames [! queue] ! identity``. All but the
     first stay while the source is reconnected, so the src pad and what follows never notice more than a pause.
 
     Bus messages: exactly one ERROR when the source fails for good, its text begins with the path or URI (without
