@@ -177,7 +177,7 @@ def check_classes(wanted: Sequence[str | int], names: Sequence[str]) -> None:
 
 def _targets(batch_meta: Any, frames: Sequence[BatchFrame], component_id: int) -> Targets:
     """The objects of one stage in all frames, boxes in pixels of their sources."""
-    own = {item.batch_id: object_columns(item, component_id) for item in batch_meta.frame_items}
+    own = {frame_meta.batch_id: object_columns(frame_meta, component_id) for frame_meta in batch_meta.frame_items}
     by_frame = [own[frame.batch_id] for frame in frames]
     counts = [len(columns.places) for columns in by_frame]
     places, class_ids, object_ids, labels, rects = ObjectColumns.joined(by_frame)

@@ -33,7 +33,6 @@ ROOTS: dict[str, dict[str, str]] = {
     },
     "elements/frames_at_work.py": {"self._api": "module"},
     "elements/metadata/edit.py": {"object_meta": "ObjectMetadata", "frame_meta": "FrameMetadata"},
-    "elements/metadata/object_rows.py": {"frame_meta": "FrameMetadata"},
     "elements/metadata/writer.py": {**_HANDLES, "osd": "osd"},
     "elements/objects_at_work.py": {
         "self._api": "module",
