@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,4 +49,4 @@ def predict(files: Sequence[Path], infer: Mapping[str, Any], track: bool) -> Ann
             states = [f"'{s.source.name}' {s.state}{f': {s.reason}' if s.reason else ''}" for s in runner.statuses]
             reason = runner.outcome.error or "; ".join(states)
             raise EvaluationError(f"the model was not run on all of the videos: {reason}")
-        return read_events(path)
+        return replace(read_events(path), origin="the model")

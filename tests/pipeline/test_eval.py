@@ -118,7 +118,13 @@ def test_errors(clip: Path, model: str, tmp_path: Path) -> None:
     truth = clip.parent / "truth"
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"source": "door"\n')
+    two = tmp_path / "two.jsonl"
+    lines = [{"source": name, "frame": 0, "width": WIDTH, "height": HEIGHT, "objects": []} for name in ("door", "yard")]
+    thing = {"bbox": [1, 2, 30, 40], "class_id": 0, "label": "red", "confidence": 1, "track_id": None}
+    lines[0]["objects"] = [thing]
+    two.write_text("".join(json.dumps(line) + "\n" for line in lines))
     for arguments, code, text in (
+        ((clip, "--truth", two, "--model", model), 1, "error: the model has nothing for 'yard' of "),
         ((broken, "--truth", truth), 1, f"error: {broken}:1: not a line of JSON"),
         ((clip, "--truth", truth), 1, "give one event file (.jsonl), or --model"),
         ((broken, "--truth", truth, "--confidence", "0.5"), 2, "--confidence: only with --model"),
