@@ -139,8 +139,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         self._reset()
         on_gpu = nvidia.decodes_on_gpu()
         self.warn_of_ignored_properties(nvidia.DECODER_PROPERTIES if on_gpu else ())
-        problem = self._problem_before_start()
-        if problem:
+        if problem := self._problem_before_start():
             self._fail(problem)
             return
         self._tail = nvidia.frames_in_gpu_memory(self.values) if on_gpu else frames_to_nvmm(for_source=True)
@@ -157,8 +156,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         self._add_inner()
 
     def _problem_before_start(self) -> str | None:
-        uri = self.values["uri"]
-        if not uri:
+        if not (uri := self.values["uri"]):
             return "the property 'uri' is not set"
         scheme = Gst.Uri.get_scheme(Gst.Uri.from_string(uri)) if Gst.uri_is_valid(uri) else None
         if scheme is None:
@@ -310,7 +308,9 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         """Start a new decoding element behind the same pad."""
         self._missing_plugins.clear()
         self._other_streams.clear()
-        self._add_inner().sync_state_with_parent()
+        inner = self._add_inner()
+        inner.set_state(Gst.State.PAUSED)  # a live one would stop here, and GstBin does not always help it on
+        inner.set_state(self.target_state)
 
     def disconnect_source(self) -> None:
         """Remove the decoding element."""

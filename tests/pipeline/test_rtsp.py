@@ -108,6 +108,25 @@ def test_attempts_run_out(connected: bool):
         assert viewer.end.type == (Gst.MessageType.EOS if connected else Gst.MessageType.ERROR)
 
 
+def test_a_state_change_between_two_steps_of_an_attempt_does_not_keep_the_camera_away():
+    """A thread of GStreamer may bring the bin to PLAYING when a new decoding element is in it and not yet started."""
+    server = RtspServer()
+    viewer = Viewer(server.uri, rtsp_reconnect_interval=3, gstorch_reconnect_backoff_min=0.01)
+    source = viewer.pipeline.get_by_name("s")
+    returned: list[Gst.StateChangeReturn] = []
+
+    def change_state(_bin: Gst.Bin, _new: Gst.Element) -> None:
+        if not returned and viewer.has("source-lost") and source.current_state == Gst.State.PLAYING:
+            returned.append(source.set_state(Gst.State.PLAYING))
+
+    source.connect("element-added", change_state)
+    with viewer:
+        assert wait_for(lambda: returned)
+        with server:
+            assert viewer.more_frames()
+    assert returned == [Gst.StateChangeReturn.NO_PREROLL]
+
+
 def test_an_application_can_end_a_live_source():
     with RtspServer() as server, Viewer(server.uri, rtsp_reconnect_interval=5) as viewer:
         assert viewer.more_frames()
