@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import socket
 
 HOST = "127.0.0.1"
-FIRST, EACH = 10_000, 2_000  # the last test process's end below 32768, from where on Linux gives ports to clients
-PROCESSES = 11
+PORTS = range(10_000, 32_000)  # above, Linux gives ports to clients
 
-_process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PROCESSES
-_start = FIRST + _process * EACH
-_left = random.sample(range(_start, _start + EACH), EACH)
+_marks: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that no other test is given: its server may go and come back."""
-    while _left:
-        port = _left.pop()
-        with contextlib.suppress(OSError), socket.create_server((HOST, port)):
+    """A port that nobody listens on, and that no other test of this machine is given: its server may go and come back.
+
+    An abstract socket marks it as given away for as long as this process lives.
+    """
+    for port in random.sample(PORTS, len(PORTS)):
+        mark = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(OSError):
+            mark.bind(f"\0gstorch-tests-{port}")
+            socket.create_server((HOST, port)).close()
+            _marks.append(mark)
             return port
-    raise RuntimeError(f"no port from {_start} to {_start + EACH} is left")
+        mark.close()
+    raise RuntimeError("no port is left")

@@ -6,10 +6,8 @@ As a program: ``python -m tests.rtsp_server PORT [USER PASSWORD]``.
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
@@ -18,7 +16,7 @@ from tests.ports import HOST, free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH, HEIGHT, RATE = 320, 240, 15
-LIMIT_S = 60
+LISTENING = "listening"
 _MOUNT = "/camera"
 _STREAM = (
     f"( videotestsrc is-live=true pattern=ball ! video/x-raw,format=I420,width={WIDTH},height={HEIGHT},"
@@ -36,7 +34,7 @@ class RtspServer:
     def __init__(self, user: str = "", password: str = "") -> None:
         self.port = free_port()
         self._credentials = [user, password] if user else []
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[str] | None = None
 
     @property
     def address(self) -> str:
@@ -52,16 +50,10 @@ class RtspServer:
     def start(self) -> None:
         """Start the process and wait until it listens."""
         command = [sys.executable, "-m", "tests.rtsp_server", str(self.port), *self._credentials]
-        self._process = subprocess.Popen(command, cwd=ROOT)
-        limit = time.monotonic() + LIMIT_S
-        while time.monotonic() < limit:
-            if self._process.poll() is not None:
-                raise RuntimeError(f"the RTSP server ended with {self._process.returncode}")
-            with socket.socket() as probe:
-                if probe.connect_ex((HOST, self.port)) == 0:
-                    return
-            time.sleep(0.05)
-        raise RuntimeError("the RTSP server does not listen")
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout
+        if self._process.stdout.readline().strip() != LISTENING:
+            raise RuntimeError(f"the RTSP server ended with {self._process.wait()}")
 
     def stop(self) -> None:
         """Kill the process, as when a camera loses its power."""
@@ -114,7 +106,9 @@ def serve(port: int, user: str = "", password: str = "") -> None:
         role.set_value("media.factory.construct", True)
         factory.add_role_from_structure(role)
     server.get_mount_points().add_factory(_MOUNT, factory)
-    server.attach(None)
+    if not server.attach(None):
+        sys.exit(f"cannot listen on port {port}")
+    print(LISTENING, flush=True)
     GLib.MainLoop().run()
 
 
