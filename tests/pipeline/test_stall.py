@@ -123,7 +123,8 @@ def own(name: str) -> list[Any]:
     return [{"infer": {"model": f"tests.own_models:{name}"}}]
 
 
-def test_a_model_that_loads_for_longer_is_waited_for(clip, caplog):
+def test_a_model_that_loads_for_longer_is_waited_for(clip, caplog, monkeypatch):
+    monkeypatch.setattr("pipelines.runner.NULL_TIMEOUT_S", 60.0)  # a busy machine may stop slowly
     runner = runner_of(clip, own("BlocksInLoad"))
 
     def look(_: Runner) -> None:
