@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("gstorch.inference")
 
 
-def ask(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[Sequence[Detections], int]:
+def ask(model: Model, frames: Sequence[Frame], name: str, handle: Any = None) -> tuple[Sequence[Detections], int]:
     """What a model finds, and how many rows it and `checked_answer` left out as they are not finite numbers.
 
     Args:
         model: the model.
         frames: the frames.
+        name: what to call the model in messages.
         handle: what its ``submit`` gave for them; ``None``: they are given to ``infer`` now.
 
     Raises:
@@ -34,16 +35,17 @@ def ask(model: Model, frames: Sequence[Frame], handle: Any = None) -> tuple[Sequ
     stats = getattr(model, "stats", None)
     before = getattr(stats, "nan", 0)
     answer = model.infer(frames) if handle is None else model.collect(handle)  # type: ignore[attr-defined]
-    found, broken = checked_answer(answer, len(frames))
+    found, broken = checked_answer(answer, len(frames), name)
     return found, broken + getattr(stats, "nan", 0) - before
 
 
-def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[Sequence[Detections], int]:
+def checked_answer(found: Any, count: int, name: str, who: str = "infer") -> tuple[Sequence[Detections], int]:
     """The answer of ``Model.infer`` for ``count`` frames without rows that are not finite numbers, or have no area.
 
     Args:
         found: the answer.
         count: number of frames.
+        name: what to call the model in messages.
         who: the function that gave it, for messages.
 
     Returns:
@@ -62,11 +64,11 @@ def checked_answer(found: Any, count: int, who: str = "infer") -> tuple[Sequence
     some = [detections for detections in found if len(detections.boxes)]  # often none
     if _all_finite(some):
         _check_classes(some, who)
-        return list(found) if not some or _have_area(some, who) else [_with_area(one) for one in found], 0
+        return list(found) if not some or _have_area(some, name, who) else [_with_area(one) for one in found], 0
     answer = [_finite(detections) for detections in found]
     _check_classes(answer, who)
     broken = sum(map(len, found)) - sum(map(len, answer))
-    return answer if _have_area(answer, who) else [_with_area(one) for one in answer], broken
+    return answer if _have_area(answer, name, who) else [_with_area(one) for one in answer], broken
 
 
 def _checked_rows(found: BatchDetections, who: str) -> tuple[Sequence[Detections], int]:
@@ -131,11 +133,11 @@ def _finite(detections: Detections) -> Detections:
     return detections if finite.all() else detections[finite]
 
 
-def _have_area(found: Sequence[Detections], who: str) -> bool:
+def _have_area(found: Sequence[Detections], name: str, who: str) -> bool:
     """Whether all boxes have; sides below 0 are told."""
     sides = _sides(_column(found, "boxes").reshape(-1, 4))
     if (sides < 0).any():
-        _tell_of_sides(who)
+        _tell_of_sides(name, who)
     return bool((sides > 0).all())
 
 
@@ -150,10 +152,11 @@ def _sides(boxes: NDArray[Any]) -> NDArray[Any]:
 
 
 @functools.cache
-def _tell_of_sides(who: str) -> None:
+def _tell_of_sides(name: str, who: str) -> None:
     log.warning(
-        "%s() returns boxes whose right or lower side comes before the left or upper one: they are left out (a box is "
-        "x1, y1, x2, y2, not x, y, width, height); this is said once",
+        "model '%s': %s() returns boxes whose right or lower side comes before the left or upper one: they are left "
+        "out (a box is x1, y1, x2, y2, not x, y, width, height); this is said once",
+        name,
         who,
     )
 

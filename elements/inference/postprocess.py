@@ -120,7 +120,9 @@ class PostprocessedModel:
         found: list[Detections] = []
         for run, (outputs, seen) in zip(runs, self._loaded.pool.map(self._run, runs), strict=True):
             try:
-                found += checked_answer(self._function(outputs, seen), len(run), "postprocess")[0]
+                found += checked_answer(self._function(outputs, seen), len(run), str(self.config.path), "postprocess")[
+                    0
+                ]
             except Exception as error:
                 raise FrameError(run[0], f"{self.config.postprocess}: {type(error).__name__}: {error}") from error
         return found

@@ -324,7 +324,7 @@ class Session:
         if work.failure is not None:
             return [], 0
         try:
-            found, broken = ask(work.group.served.model, work.frames, work.handle)
+            found, broken = ask(work.group.served.model, work.frames, str(work.group.served.config.path), work.handle)
         except ANY_ERROR as error:
             work.failure = error
             return [], 0
@@ -356,7 +356,7 @@ class Session:
         """Give the frames to a new model on its shadow run, if there is one."""
         for group in self._swapper.trials(ids):
             try:
-                new, broken = ask(group.served.model, taken(frames, group.places))
+                new, broken = ask(group.served.model, taken(frames, group.places), str(group.served.config.path))
             except ANY_ERROR as error:
                 self._swapper.failed_trial(group.served, f"{type(error).__name__}: {error}")
             else:

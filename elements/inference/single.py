@@ -38,7 +38,7 @@ class SingleModel:
             ModelError: if the model fails or answers what is no result; the cause is what it raised.
         """
         try:
-            return checked_answer(self.model.infer([frame]), 1)[0][0]
+            return checked_answer(self.model.infer([frame]), 1, str(self._path))[0][0]
         except ANY_ERROR as error:
             cause = error.__cause__ or error
             raise ModelError(f"model '{self._path}' fails on {where}: {brief(cause)}") from error

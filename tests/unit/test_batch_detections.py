@@ -44,10 +44,10 @@ def test_the_best_of_each_picture(counts) -> None:
 def test_an_answer_in_arrays_is_checked_as_a_list_is() -> None:
     counts = np.array([1, 1, 1])
     whole = BatchDetections(rows(1, 2, 3), counts)
-    assert checked_answer(whole, 3) == (whole, 0)
-    found, broken = checked_answer(BatchDetections(rows(1, 2, 3, scores=[1, np.nan, 1]), counts), 3)
+    assert checked_answer(whole, 3, "m") == (whole, 0)
+    found, broken = checked_answer(BatchDetections(rows(1, 2, 3, scores=[1, np.nan, 1]), counts), 3, "m")
     assert ([one.class_ids.tolist() for one in found], broken) == ([[1], [], [3]], 1)
     with pytest.raises(ValueError, match="class_ids below 0: -2"):
-        checked_answer(BatchDetections(rows(1, -2, 3), counts), 3)
+        checked_answer(BatchDetections(rows(1, -2, 3), counts), 3, "m")
     with pytest.raises(TypeError, match=r"one Detections per frame \(4\), not BatchDetections"):
-        checked_answer(whole, 4)
+        checked_answer(whole, 4, "m")

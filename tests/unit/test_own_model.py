@@ -223,6 +223,7 @@ def test_boxes_without_area_are_left_out_and_wrong_ones_told_once(caplog) -> Non
     boxes = np.array([[10, 20, 30, 40], [10, 20, 10, 40], [200, 100, 50, 40]])
     found = Detections(boxes, np.array([0.9, 0.8, 0.7]), np.array([0, 1, 2]), angles=np.array([0.1, 0.2, 0.3]))
     for _ in range(2):
-        (flat, kept), broken = checked_answer([found[1:2], found], 2, "boxes_of_a_test")
+        (flat, kept), broken = checked_answer([found[1:2], found], 2, "shop.models:Turned")
         assert (len(flat), kept.class_ids.tolist(), kept.angles.round(1).tolist(), broken) == (0, [0], [0.1], 0)
-    assert caplog.text.count("boxes_of_a_test() returns boxes whose right or lower side comes before") == 1
+    told = "model 'shop.models:Turned': infer() returns boxes whose right or lower side comes before"
+    assert caplog.text.count(told) == 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from elements.inference.answer import checked_answer
+from elements.inference.answer import ask
 from elements.inference.errors import ModelError, brief
 from elements.inference.frame import ArrayFrame
 from elements.inference.names import class_ids_of
@@ -31,13 +31,11 @@ def warm_up(served: ServedModel, sizes: Mapping[int, tuple[int, int]]) -> None:
     model, path = served.model, served.config.path
     grey = {size: np.full((size[1], size[0], 3), GREY, np.uint8) for size in set(sizes.values())}
     frames = [ArrayFrame(grey[size], source_id) for source_id, size in sizes.items()]
-    stats = getattr(model, "stats", None)
-    before = getattr(stats, "nan", 0)
     try:
-        _, broken = checked_answer(model.infer(list(frames)), len(frames))
+        _, broken = ask(model, frames, str(path))
     except ANY_ERROR as error:
         raise ModelError(f"model '{path}' fails in its first run: {brief(error)}") from error
-    if broken or getattr(stats, "nan", 0) != before:
+    if broken:
         raise ModelError(f"model '{path}' gives boxes or scores that are not finite numbers in its first run")
     if hasattr(model, "forget"):  # a class of one's own may keep something for each source
         for source_id in sizes:
