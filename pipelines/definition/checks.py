@@ -21,7 +21,7 @@ from pipelines.definition.own_code_checks import check_operators
 from pipelines.definition.problems import KeyPath
 from pipelines.definition.prompt_checks import check_prompt_stages
 from pipelines.definition.sections import one_key_tag
-from pipelines.definition.source_checks import check_source_infer, model_files
+from pipelines.definition.source_checks import check_source_infer, check_source_keys, model_files
 from pipelines.definition.sources import Source
 from pipelines.definition.stages import (
     AnalyzeStage,
@@ -59,6 +59,7 @@ def check_parts(document: Document, parts: Parts, catalog: Catalog | None) -> No
     check_analyze_stages(document, parts.sources, parts.stages)
     check_prompt_stages(document, parts.stages)
     check_message_stages(document, parts.sources, parts.stages, parts.outputs)
+    check_source_keys(document, parts.sources)
     check_source_infer(document, parts.sources, parts.stages)
     for path, model in model_files(parts.sources).items():
         _check_file(document, path, model)

@@ -1,4 +1,4 @@
-"""Whether what sources want of infer stages can be had: the stages must be there, and keep the classes."""
+"""Whether a source's keys mean something for it, and whether what it wants of infer stages can be had."""
 
 from __future__ import annotations
 
@@ -10,7 +10,38 @@ from pipelines.definition.problems import KeyPath
 from pipelines.definition.source_infer import SourceInfer
 from pipelines.definition.sources import Source
 from pipelines.definition.stages import InferStage, Stage
+from pipelines.definition.uris import Kind
 from pipelines.definition.validation import did_you_mean
+
+_CAMERA_KEYS = ("latency", "timeout", "reconnect")
+_WITHOUT_EFFECT: dict[Kind, tuple[str, ...]] = {
+    "file": ("username", "password", *_CAMERA_KEYS),
+    "http": (*_CAMERA_KEYS, "loop"),
+    "rtsp": ("loop",),
+}
+_SHOWN: dict[Kind, str] = {"file": "a file", "http": "an http source", "rtsp": "a camera"}
+
+
+def check_source_keys(document: Document, sources: Mapping[int, Source]) -> None:
+    """Add keys that do nothing for their kind of source to the problems of ``document``.
+
+    A definition for cameras may be tried on files, so keys are left alone where a variable is the start of the uri, or
+    where ``--set`` replaced the uri but not the key.
+    """
+    for index, source in sources.items():
+        path: KeyPath = ("sources", index)
+        uri = document.place((*path, "uri"))
+        if uri.text.startswith("${"):
+            continue
+        for key in _WITHOUT_EFFECT[source.kind]:
+            replaced = uri.file != document.file == document.place((*path, key), of_key=True).file
+            given = document.at((*path, key))
+            if replaced or given is None or (key == "loop" and not source.loop):
+                continue
+            hint = "remove it: only a file is looped"
+            if key != "loop":
+                hint = "remove it, or write a camera's address as uri"
+            document.problem((*path, key), f"has no effect on {_SHOWN[source.kind]}", hint, of_key=True)
 
 
 def check_source_infer(document: Document, sources: Mapping[int, Source], stages: Mapping[int, Stage]) -> None:

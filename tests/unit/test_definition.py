@@ -363,7 +363,7 @@ def test_overrides(tmp_path: Path) -> None:
         "mux.height=480",
         "sources.door.loop=true",
         "sources[1].reconnect.delay=2s",
-        "sources.cam.1.uri=clips/*.mp4",
+        "sources.cam.1.uri=rtsps://192.0.2.11/*",
         "sources.cam.1.password=${PW}",
         "stages.infer.confidence=0.5",
         "stages.infer.classes=[person, 2]",
@@ -376,7 +376,7 @@ def test_overrides(tmp_path: Path) -> None:
     assert definition.pipeline == "exit: north #1"
     assert definition.mux == Mux(width=640, height=480)
     assert (door.name, door.loop, door.location) == ("door", True, str(tmp_path / "clips/door.mp4"))
-    assert (camera.reconnect.delay, camera.location) == (2.0, str(tmp_path / "clips/*.mp4"))
+    assert (camera.reconnect.delay, camera.location) == (2.0, "rtsps://192.0.2.11/*")
     assert camera.password is not None
     assert camera.password.get_secret_value() == "7"
     stage, draw = definition.stages

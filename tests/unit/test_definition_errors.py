@@ -138,6 +138,20 @@ def test_problems_of_the_file_come_before_those_of_overrides(valid: Path) -> Non
     ]
 
 
+def test_a_camera_may_be_replaced_by_a_file_for_a_run(valid: Path) -> None:
+    """Its keys in the file have no effect then and stay; one that is set for the same run is told."""
+    text = valid.read_text().replace("/a}", "/a, username: me, latency: 1s}").replace("clips/door.mp4", "${DOOR}")
+    valid.write_text(text)
+    environ = {"DOOR": "door.mp4"}
+    replaced = ["sources.yard.uri=yard.mp4", "sources.yard.loop=true"]
+    assert load_definition(valid, replaced, environ).sources[1].kind == "file"
+    assert load_definition(valid, ["sources.0.latency=1s"], environ).sources[0].kind == "file"
+    assert problems_of(valid, *replaced, "sources.yard.timeout=5s", environ=environ) == [
+        "--set sources.yard.timeout: sources[1].timeout: has no effect on a file "
+        "(remove it, or write a camera's address as uri)"
+    ]
+
+
 # --- without a file ---------------------------------------------------------------------------------------------------
 
 
