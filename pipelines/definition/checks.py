@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elements.portable.tracking import TrackerConfigError, read_tracker_file
 from pipelines.definition.analyze_checks import check_analyze_stages
 from pipelines.definition.catalog import Catalog, check_node
 from pipelines.definition.document import Document
@@ -117,6 +118,8 @@ def _check_stage(document: Document, path: KeyPath, stage: Stage, catalog: Catal
         _check_file(document, (*path, "weights"), stage.weights)
     elif isinstance(stage, TrackStage | AnalyzeStage):
         _check_file(document, (*path, "config"), stage.config)
+        if isinstance(stage, TrackStage):  # after that: a file that is not there is told once
+            _check_tracker_file(document, (*path, "config"), stage.config)
     elif isinstance(stage, MessageStage):
         for key in ("config", "adaptor_config"):
             _check_file(document, (*path, key), getattr(stage, key))
@@ -143,6 +146,15 @@ def _check_file(document: Document, key: KeyPath, file: object) -> None:
     near = did_you_mean(file.name, siblings, SURE)
     from_environment = "${" in document.place(key).text
     document.problem(key, f"no file {shown}", near or ("" if from_environment else f"looked in {file.parent}"))
+
+
+def _check_tracker_file(document: Document, key: KeyPath, file: Path | None) -> None:
+    if file is None or not document.look_for_files:
+        return
+    try:
+        read_tracker_file(file)
+    except TrackerConfigError as error:
+        document.problem(key, str(error))
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------

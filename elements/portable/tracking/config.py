@@ -6,12 +6,14 @@ import difflib
 import logging
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from elements.portable.tracking.nvidia_keys import NVIDIA_KEYS, NVIDIA_SECTIONS
 
 log = logging.getLogger("gstorch.tracker")
 
@@ -63,6 +65,7 @@ class _Key:
 
 
 _INT_MAX = 2**31 - 1
+_SIMILAR = 0.85  # difflib's ratio of names that are taken for misspellings of each other
 _KEYS = {
     ("BaseConfig", "minDetectorConfidence"): _Key("min_detector_confidence", float, 0, 1),
     ("TargetManagement", "probationAge"): _Key("probation_age", int, 0, _INT_MAX),
@@ -77,13 +80,44 @@ _KEYS = {
 }
 
 
-def load_tracker_config(path: str | Path) -> TrackerConfig:
-    """Read a DeepStream tracker file (``config_tracker_*.yml``).
+@dataclass(frozen=True, slots=True)
+class TrackerFile:
+    """What a tracker file says.
 
-    Keys that change nothing here (visual tracker, re-identification, …) are named once in the log.
+    Attributes:
+        config: the values that have an effect here.
+        idle: NVIDIA's keys that change nothing here (visual tracker, re-identification, …), as ``Section.key``.
+        unknown: keys that neither NVIDIA's tracker nor this one is known to have: name, line, and a likely right name.
+    """
+
+    config: TrackerConfig
+    idle: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def load_tracker_config(path: str | Path) -> TrackerConfig:
+    """Read a DeepStream tracker file (``config_tracker_*.yml``), and name the keys without effect once in the log.
+
+    A misspelt key that has an effect here is an error: NVIDIA's tracker would not know it either. Any other
+    unknown key is a warning: a release of DeepStream may have more keys than are known here.
 
     Raises:
-        TrackerConfigError: with file and line, if the file is missing, is not YAML or holds a value out of its range.
+        TrackerConfigError: as `read_tracker_file`.
+    """
+    file = read_tracker_file(path)
+    if file.unknown:
+        log.warning("%s: unknown, so probably without effect: %s", path, "; ".join(file.unknown))
+    if file.idle:
+        log.info("%s: no effect here: %s", path, ", ".join(file.idle))
+    return file.config
+
+
+def read_tracker_file(path: str | Path) -> TrackerFile:
+    """Read a DeepStream tracker file and say nothing about it.
+
+    Raises:
+        TrackerConfigError: with file and line, if the file is missing, is not YAML, misspells a key that has an effect
+            here, or holds a value out of its range.
     """
     path = Path(path)
     try:
@@ -93,29 +127,42 @@ def load_tracker_config(path: str | Path) -> TrackerConfig:
         raise TrackerConfigError(f"{path}: cannot read the tracker configuration: {reason}") from error
     values: dict[str, Any] = {}
     idle: list[str] = []
+    unknown: list[str] = []
     for section, key, node in _entries(path, text):
+        name = f"{section}.{key}"
         known = _KEYS.get((section, key))
         if known is None:
-            idle.append(f"{section}.{key}")
+            if _is_nvidias(section, key):
+                idle.append(name)
+            else:
+                unknown.append(_unknown(path, section, key, node))
         elif known.field in values:
-            raise TrackerConfigError(f"{_place(path, node)}: {section}.{key} is given twice")
+            raise TrackerConfigError(f"{_place(path, node)}: {name} is given twice")
         else:
-            values[known.field] = _value(path, f"{section}.{key}", node, known)
-    _report(path, idle)
-    return TrackerConfig(**values)
+            values[known.field] = _value(path, name, node, known)
+    return TrackerFile(TrackerConfig(**values), tuple(idle), tuple(unknown))
 
 
-def _report(path: Path, idle: list[str]) -> None:
-    """Name the keys without effect: likely misspellings as warnings, DeepStream's other keys for information."""
-    spellings = [key for _, key in _KEYS]
-    for name in list(idle):
-        near = difflib.get_close_matches(name.partition(".")[2], spellings, n=1, cutoff=0.9)
-        if near:
-            section = next(section for section, key in _KEYS if key == near[0])
-            log.warning("%s: unknown key %s; did you mean %s.%s?", path, name, section, near[0])
-            idle.remove(name)
-    if idle:
-        log.info("%s: no effect here: %s", path, ", ".join(idle))
+def _is_nvidias(section: str, key: str) -> bool:
+    if section in NVIDIA_SECTIONS:
+        return not any(key == ours for _, ours in _KEYS)
+    return key in NVIDIA_KEYS.get(section, ())
+
+
+def _unknown(path: Path, section: str, key: str, node: yaml.Node) -> str:
+    """An unknown key for the warning, unless it was to be one that has an effect here: then an error."""
+    ours = {own: f"{home}.{own}" for home, own in _KEYS}
+    if meant := _similar(key, ours):
+        raise TrackerConfigError(f"{_place(path, node)}: unknown key {section}.{key}; did you mean {ours[meant]}?")
+    meant = _similar(key, NVIDIA_KEYS.get(section, ()))
+    return f"{section}.{key} (line {node.start_mark.line + 1}{f', did you mean {meant}?' if meant else ''})"
+
+
+def _similar(key: str, names: Iterable[str]) -> str:
+    """The name that ``key`` probably was to be; empty if it is like none."""
+    by_lower = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(key.lower(), by_lower, n=1, cutoff=_SIMILAR)
+    return by_lower[near[0]] if near else ""
 
 
 def _entries(path: Path, text: str) -> Iterator[tuple[str, str, yaml.Node]]:
