@@ -46,7 +46,7 @@ def _sources_of(rules: Collection[object], names: Collection[str]) -> list[froze
 
 def _check_config(document: Document, path: KeyPath, file: Path | None) -> None:
     """DeepStream's element has its rules in the file, and settings of ours do not reach it."""
-    if file is not None and document.look_for_files and file.is_file():
+    if file is not None and document.look_for_files:  # a file that is not there is told elsewhere
         try:
             load_nvds_config(file)
         except NvdsConfigError as error:

@@ -88,11 +88,11 @@ def _check_infer_stages(document: Document, path: KeyPath, stage: MessageStage, 
 
 
 def _check_config(document: Document, path: KeyPath, stage: MessageStage) -> None:
-    if stage.config is None or not document.look_for_files or not stage.config.is_file():
-        return  # a file that is not there is told elsewhere
+    if stage.config is None or not document.look_for_files:
+        return
     try:
         load_message_config(stage.config)
-    except MessageConfigError as error:
+    except MessageConfigError as error:  # a file that is not there has been told already
         document.problem((*path, "config"), str(error))
 
 

@@ -79,10 +79,13 @@ def test_file_that_is_too_large(tmp_path: Path) -> None:
     assert problems_of(file) == [f"{file}: is larger than 1 MiB (is it a pipeline definition?)"]
 
 
-def test_name_that_no_file_can_have(valid: Path) -> None:
-    assert problems_of(valid, f"stages.0.infer.model={'x' * 300}") == [
-        f"--set stages.0.infer.model: stages[0].infer.model: '{'x' * 59}…' cannot be read: File name too long"
-    ]
+@pytest.mark.parametrize(("stage", "key"), [(0, "infer.model"), (3, "analyze.config"), (4, "message.config")])
+def test_name_that_no_file_can_have(valid: Path, stage: int, key: str) -> None:
+    text = valid.read_text().replace("draw:", "track:\n  - analyze: {config: a.txt}\n  - message: {config: a.txt}")
+    valid.write_text(text)
+    problems = problems_of(valid, f"stages.{stage}.{key}={'x' * 300}")
+    place = f"stages.{stage}.{key}: stages[{stage}].{key}"
+    assert f"--set {place}: '{'x' * 59}…' cannot be read: File name too long" in problems
 
 
 # --- --set ------------------------------------------------------------------------------------------------------------
