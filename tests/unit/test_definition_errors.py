@@ -81,7 +81,9 @@ def test_file_that_is_too_large(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("stage", "key"), [(0, "infer.model"), (3, "analyze.config"), (4, "message.config")])
 def test_name_that_no_file_can_have(valid: Path, stage: int, key: str) -> None:
-    text = valid.read_text().replace("draw:", "track:\n  - analyze: {config: a.txt}\n  - message: {config: a.txt}")
+    text = valid.read_text().replace(
+        "draw:", "track:\n  - analyze: {config: a.txt}\n  - message: {broker: file, connection: a, config: a.txt}"
+    )
     valid.write_text(text)
     problems = problems_of(valid, f"stages.{stage}.{key}={'x' * 300}")
     place = f"stages.{stage}.{key}: stages[{stage}].{key}"
