@@ -303,6 +303,71 @@ def test_stop_right_after_start_is_not_lost(make_pipeline: MakePipeline) -> None
     make_pipeline("videotestsrc", "fakesink", buffers=-1).start().stop().wait()
 
 
+class Opening(Gst.Bin):
+    """Takes its time to reach PAUSED, as a file that has to be opened; `done` says so, as often as it is called."""
+
+    __gtype_name__ = "TestOpening"
+
+    def __init__(self) -> None:
+        super().__init__()
+        keep_floating(self)
+
+    def do_change_state(self, transition: Gst.StateChange) -> Gst.StateChangeReturn:
+        result = Gst.Bin.do_change_state(self, transition)
+        if transition != Gst.StateChange.READY_TO_PAUSED:
+            return result
+        self.post_message(Gst.Message.new_async_start(self))
+        return Gst.StateChangeReturn.ASYNC
+
+    def done(self) -> None:
+        self.continue_state(Gst.StateChangeReturn.SUCCESS)
+        self.post_message(Gst.Message.new_async_done(self, Gst.CLOCK_TIME_NONE))
+
+
+class Camera(Gst.Bin):
+    """Is live, and while it starts, a file in the same pipeline is opened."""
+
+    __gtype_name__ = "TestCamera"
+    file: Opening
+
+    def __init__(self) -> None:
+        super().__init__()
+        keep_floating(self)
+
+    def do_change_state(self, transition: Gst.StateChange) -> Gst.StateChangeReturn:
+        result = Gst.Bin.do_change_state(self, transition)
+        if transition != Gst.StateChange.READY_TO_PAUSED:
+            return result
+        self.file.done()
+        return Gst.StateChangeReturn.NO_PREROLL
+
+
+def test_a_file_that_opens_while_a_camera_starts_does_not_cost_the_clock(make_pipeline: MakePipeline) -> None:
+    pipeline = make_pipeline("videotestsrc", "fakesink", buffers=-1)
+    pipeline["fakesink"].set({"async": False})
+    camera = Camera()
+    camera.file = Opening()
+    for element in (camera, camera.file):  # GStreamer starts the last first
+        pipeline.gst_pipeline.add(element)
+    again: list[bool] = []
+
+    def when_paused(_bus: Gst.Bus, message: Gst.Message) -> Gst.BusSyncReply:
+        """uridecodebin says it twice, too, now and then: itself and for what is in it."""
+        of_pipeline = message.src is pipeline.gst_pipeline and message.type == Gst.MessageType.STATE_CHANGED
+        if of_pipeline and message.parse_state_changed().newstate == Gst.State.PAUSED and not again:
+            again.append(True)
+            camera.file.done()
+        return Gst.BusSyncReply.PASS
+
+    pipeline.gst_pipeline.get_bus().set_sync_handler(when_paused)
+    pipeline.start()
+    wait_for(lambda: pipeline.gst_pipeline.get_state(0).state == Gst.State.PLAYING)
+    clock = pipeline.gst_pipeline.get_by_name("videotestsrc").get_clock()
+    pipeline.stop().wait()
+    assert again
+    assert clock is not None
+
+
 def test_seek_before_the_start(make_pipeline: MakePipeline) -> None:
     pipeline = make_pipeline("videotestsrc", "fakesink", buffers=3)
     counting = Counting()

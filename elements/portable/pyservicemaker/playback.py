@@ -93,12 +93,24 @@ class Playback:
             self.pause()
             self._pipeline.get_state(_PREROLL_LIMIT)
             self.seek(self._seek_to)
-        playing = self._pipeline.set_state(Gst.State.PLAYING) != Gst.StateChangeReturn.FAILURE
+        playing = self._start()
         if self._stop_asked:
             self.stop()
         while (message := self._next_message(playing)) is not None:
             if self._ends(message):
                 return
+
+    def _start(self) -> bool:
+        """Go to PLAYING by way of PAUSED; False when that fails.
+
+        Asked for PLAYING at once, a pipeline with a live source and a file can lose the step from PAUSED to PLAYING, in
+        which it chooses its clock: when the file's preroll ends just as the live part has reached PAUSED, both threads
+        go on from there (GstBin, GStreamer 1.22). It says PLAYING then, and without a clock no camera delivers, ever.
+        """
+        return all(
+            self._pipeline.set_state(state) != Gst.StateChangeReturn.FAILURE
+            for state in (Gst.State.PAUSED, Gst.State.PLAYING)
+        )
 
     def _next_message(self, playing: bool) -> Gst.Message | None:
         """The next message; None when the pipeline did not start or somebody set it to NULL, and all are read."""
