@@ -10,6 +10,11 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from elements.base import GLib, Gst
 
 DAMAGED = "cannot be read: it has no usable index or no frames, so it is cut off or damaged"
+IS_GIF = (
+    "is a GIF, in which GStreamer finds neither times nor an end; make a video of it: "
+    "ffmpeg -i IN.gif -vf 'pad=ceil(iw/2)*2:ceil(ih/2)*2' -pix_fmt yuv420p OUT.mp4"
+)
+_GIF_SIGNATURES = (b"GIF87a", b"GIF89a")
 _UNSPECIFIC = "GStreamer encountered a general stream error."  # what demuxers without a text of their own say
 
 
@@ -35,7 +40,11 @@ def location(uri: str) -> str:
 
 
 def file_problem(uri: str) -> str | None:
-    """Why the file behind a ``file:`` URI cannot be a video, as far as its directory entry tells; None if it can."""
+    """Why a ``file:`` URI cannot be played, as far as the directory entry and the first bytes tell; None if it can.
+
+    A GIF is refused: libav's demuxer (GStreamer 1.22) gives all of its frames the time 0, and reads on for ever at its
+    end, on one whole core.
+    """
     try:
         name, host = GLib.filename_from_uri(uri)
     except GLib.Error as error:
@@ -53,6 +62,10 @@ def file_problem(uri: str) -> str | None:
         return "cannot be read: permission denied"
     if path.is_file() and path.stat().st_size == 0:
         return "is empty (0 bytes)"
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(6) in _GIF_SIGNATURES:
+                return IS_GIF
     return None
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pytest
 
+from elements.media_problems import IS_GIF
 from pipelines.media import MediaError, discover
 
 
@@ -71,11 +72,13 @@ def test_bad_paths_are_repeated_as_typed(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty.mp4").touch()
     (tmp_path / "words.mp4").write_text("only words, and not many of them")
+    (tmp_path / "cat.mp4").write_bytes(b"GIF89a and so on")
     (tmp_path / "link.mp4").symlink_to("nowhere.mp4")
     for text, reason in {
         "no #1.mp4": "no such file",
         "./folder": "is a folder, not a video file",
         "empty.mp4": "is empty (0 bytes)",
+        "cat.mp4": IS_GIF,
         "words.mp4": "is not a video file (its content is of no known type)",
         "link.mp4": "is a link to a file that is not there",
         "file://clips/a.mp4": "the URI names a host, 'clips'; a file URI has three slashes: file:///path",
