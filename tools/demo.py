@@ -14,6 +14,7 @@ from app.progress import progress
 from pipelines.catalog import GStreamerCatalog
 from pipelines.definition import load_definition
 from pipelines.plan import make_plan, open_runner
+from tools.scenes.make_clips import Clip, missing_clips
 from tools.scenes.score import load_events, load_truth, score
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,11 +22,17 @@ OUT = ROOT / "out" / "demo"
 DEFINITION = ROOT / "configs" / "demo.yaml"
 
 
+def what_is_made(clips: list[Clip]) -> str:
+    """The line that is printed while clips are made, which is silent otherwise."""
+    named = " and ".join(f"{clip.name} ({clip.duration:g} s of {clip.width}x{clip.height})" for clip in clips)
+    return f"Making {named}, once; about a minute on two cores ..."
+
+
 def main() -> int:
     """Returns the run's exit code."""
     console = Console()
-    if not (OUT / "alley.mp4").exists():
-        console.print("Making two clips (once) ...")
+    if missing := missing_clips(OUT):
+        console.print(what_is_made(missing))
     make_clips = [sys.executable, "-m", "tools.scenes.make_clips", str(OUT)]
     subprocess.run(make_clips, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     set_up_logging(quiet=True, verbose=0)

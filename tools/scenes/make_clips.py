@@ -44,20 +44,19 @@ class Clip:
 CLIPS = (Clip("street", 38, "street", 1280, 720), Clip("alley", 14, "alley", 720, 1280))
 
 
+def missing_clips(folder: Path) -> list[Clip]:
+    """The clips that `make_clips` would make there."""
+    return [clip for clip in CLIPS if not _is_made(clip, folder)]
+
+
 def make_clip(clip: Clip, folder: Path) -> Path:
     """Renders and encodes a clip and its truth into `folder`, unless they are there already.
 
     Returns:
         The clip's path.
     """
-    path, truth_path, recipe_path = (folder / f"{clip.name}.{kind}" for kind in ("mp4", "truth.json", "recipe.json"))
-    recipe = json.dumps({"version": RECIPE_VERSION, **asdict(clip)})
-    if (
-        path.exists()
-        and truth_path.exists()
-        and recipe_path.exists()
-        and recipe_path.read_text(encoding="utf-8") == recipe
-    ):
+    path, truth_path, recipe_path = _files(clip, folder)
+    if _is_made(clip, folder):
         return path
     cv2.setNumThreads(1)  # the clips are made side by side
     scene = Scene(clip.seed, clip.width, clip.height, clip.fps, clip.style)
@@ -72,8 +71,24 @@ def make_clip(clip: Clip, folder: Path) -> Path:
     recipe_path.unlink(missing_ok=True)
     write_mp4(path, pictures(), clip.width, clip.height, clip.fps)
     write_truth(truth_path, Truth(path.name, clip.width, clip.height, clip.fps, CLASSES, tuple(frames)))
-    recipe_path.write_text(recipe, encoding="utf-8")
+    recipe_path.write_text(_recipe(clip), encoding="utf-8")
     return path
+
+
+def _files(clip: Clip, folder: Path) -> tuple[Path, Path, Path]:
+    """The clip, its truth, and the recipe that it was made by."""
+    return folder / f"{clip.name}.mp4", folder / f"{clip.name}.truth.json", folder / f"{clip.name}.recipe.json"
+
+
+def _recipe(clip: Clip) -> str:
+    return json.dumps({"version": RECIPE_VERSION, **asdict(clip)})
+
+
+def _is_made(clip: Clip, folder: Path) -> bool:
+    path, truth_path, recipe_path = _files(clip, folder)
+    if not (path.exists() and truth_path.exists() and recipe_path.exists()):
+        return False
+    return recipe_path.read_text(encoding="utf-8") == _recipe(clip)
 
 
 def make_clips(folder: Path) -> list[Path]:
