@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import time
 from dataclasses import asdict
 from typing import Annotated
@@ -17,7 +18,11 @@ from pipelines.delivery.delivery import Delivery, Settings
 from pipelines.delivery.store import Counters, OutboxError
 from pipelines.outcome import EXIT_COMPLETE, EXIT_FAILED, EXIT_PARTIAL
 
+log = logging.getLogger("gstorch.delivery")
+
 POLL_S = 0.1
+PATIENCE_S = 3.0
+"""How long a broker may be silent before the user is told what is waited for."""
 
 
 def deliver(
@@ -69,8 +74,16 @@ def empty(settings: Settings, seconds: float) -> Counters:
         MissingLibraryError, BadOptionError: see `Delivery`.
     """
     delivery = Delivery(settings)
-    until = time.monotonic() + seconds
+    started = time.monotonic()
+    delivered, told = delivery.status().counters.delivered, False
     with contextlib.suppress(KeyboardInterrupt):
-        while delivery.status().counters.queued and time.monotonic() < until:
+        while (status := delivery.status()).counters.queued and time.monotonic() < started + seconds:
+            silent = status.counters.delivered == delivered and not status.error  # an error is logged by itself
+            if silent and not told and time.monotonic() > started + PATIENCE_S:
+                told = True
+                log.info(
+                    "%s: no answer yet, %d messages wait; an answer may take %g s, all of this %g s (--timeout)",
+                    *(status.broker, status.counters.queued, settings.timeout, seconds),
+                )
             time.sleep(POLL_S)
     return delivery.close(0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import socket
@@ -9,13 +10,18 @@ import struct
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
+from app import deliver
 from pipelines.delivery.backlog import Queued
 from pipelines.delivery.broker import BrokerError, Receipt
 from pipelines.delivery.connection import parse_connection
+from pipelines.delivery.delivery import Settings
+from pipelines.delivery.outbox import Outbox
+from pipelines.delivery.store import Message
 from pipelines.delivery.webhook import Webhook
 
 pytest.importorskip("urllib3")
@@ -133,3 +139,19 @@ def test_why_there_is_no_answer_is_said_without_the_librarys_names():
     silent.close()
     assert refusal(silent) == "no answer: Connection refused"
     assert refusal(Silent(hangs_up=True)) == "no answer: Connection reset by peer"
+
+
+def test_deliver_says_what_it_waits_for(tmp_path: Path, monkeypatch, caplog) -> None:
+    """The address listens, but nobody ever answers."""
+    monkeypatch.setattr(deliver, "PATIENCE_S", 0.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        settings = Settings(parse_connection("webhook", f"http://{address}/"), tmp_path / "o.db", timeout=0.5)
+        with contextlib.closing(Outbox(settings.outbox)) as outbox:
+            outbox.put([Message("door", "t", b"1"), Message("door", "t", b"2")])
+        with caplog.at_level("INFO", "gstorch.delivery"):
+            counters = deliver.empty(settings, seconds=0.3)
+    assert counters.queued == 2
+    assert [m for m in caplog.messages if "no answer yet" in m] == [
+        f"webhook at {address}: no answer yet, 2 messages wait; an answer may take 0.5 s, all of this 0.3 s (--timeout)"
+    ]
