@@ -37,7 +37,7 @@ PROPERTIES = (
     Property("device", str, "auto", "auto, cpu, cuda or cuda:N; only auto falls back to the CPU"),
     Property("precision", str, "auto", "auto, fp32 or fp16; auto: as the file was made, fp16 for torch on a GPU"),
     Property("weights", str, "", "State dict for a torch.nn.Module class of your own"),
-    Property("trust", bool, False, "Load pickled models, which can run any code when they are loaded"),
+    Property("trust", bool, False, "Load pickled models and exported programs, which can run any code"),
     Property(
         "compile", bool, False, "torch.compile the network, for batch-size pictures of input-size, when it is loaded"
     ),

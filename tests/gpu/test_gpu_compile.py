@@ -53,7 +53,7 @@ def test_exported_program(tmp_path) -> None:
     free = ({0: torch.export.Dim("batch", min=1, max=8)},)
     program = torch.export.export(FixedFinder().eval(), (torch.rand(4, 3, 384, 640),), dynamic_shapes=free)
     torch.export.save(program, tmp_path / "finder.pt2")
-    model = DetectionModel(config(str(tmp_path / "finder.pt2"), precision="auto"))
+    model = DetectionModel(config(str(tmp_path / "finder.pt2"), precision="auto", trust=True))
     model.load()
     assert_finds_in_all(model.infer(frames(4)))
     model.close()

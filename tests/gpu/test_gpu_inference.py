@@ -187,7 +187,7 @@ def test_exported_program_moves_to_the_gpu(tmp_path):
     free = ({0: torch.export.Dim("batch", min=1, max=8)},)
     program = torch.export.export(FixedFinder().eval(), (torch.rand(4, 3, 640, 640),), dynamic_shapes=free)
     torch.export.save(program, tmp_path / "finder.pt2")
-    model = loaded(tmp_path / "finder.pt2", precision="auto")
+    model = loaded(tmp_path / "finder.pt2", precision="auto", trust=True)
     for detections, size in zip(model.infer(gpu_frames(SIZES * 3)), SIZES * 3, strict=True):
         assert_finds(detections, *size)
 

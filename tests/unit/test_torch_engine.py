@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -144,7 +145,7 @@ def test_metadata_of_torchscript(tmp_path):
 
 @pytest.mark.parametrize(("batch", "most", "expected"), [(4, None, (4, None)), (4, 8, (None, 8))])
 def test_exported_program_tells_its_input(tmp_path, batch, most, expected):
-    model = loaded(exported(tmp_path, batch=batch, most=most), input_size=None)
+    model = loaded(exported(tmp_path, batch=batch, most=most), input_size=None, trust=True)
     spec = model._network.engine.spec
     assert (spec.batch, spec.max_batch, spec.size) == (*expected, (320, 320))
     sizes = [(640, 360)] * 5 + [(360, 640)] * 5
@@ -177,21 +178,36 @@ def test_a_pickled_module_needs_trust(tmp_path):
     assert_finds(loaded(tmp_path / "m.pt", trust=True).infer([frame_of(641, 359)])[0], 641, 359)
 
 
-class Marker:
-    """Something else than tensors, as a pickle may hold."""
-
-
-def test_an_exported_program_with_a_pickle_needs_trust(tmp_path):
-    import zipfile
-
-    path, changed = exported(tmp_path), tmp_path / "changed.pt2"
-    torch.save(Marker(), tmp_path / "marker.pt")
+def test_an_exported_program_needs_trust(tmp_path):
+    """Torch evaluates Python that it finds in one: expressions of sizes, guards, pickles."""
+    path, changed, trace = exported(tmp_path, most=8), tmp_path / "changed.pt2", tmp_path / "was run"
+    code = f"open({str(trace)!r}, 'w')".encode()
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(changed, "w") as target:
         for name in source.namelist():
-            inputs = name.endswith("sample_inputs/model.pt")
-            target.writestr(name, (tmp_path / "marker.pt").read_bytes() if inputs else source.read(name))
-    with pytest.raises(ModelError, match=r"more than tensors.*set trust: true"):
+            target.writestr(name, re.sub(rb'"expr_str": "[^"]*"', b'"expr_str": "%b"' % code, source.read(name)))
+    with pytest.raises(ModelError, match=r"exported program, which can run any code.*set trust: true"):
         loaded(changed, input_size=None)
+    assert not trace.exists()
+    with pytest.raises(ModelError, match="cannot load the exported program"):
+        loaded(changed, input_size=None, trust=True)
+    assert trace.exists(), "then this test shows nothing: is a check enough in this version of torch?"
+
+
+class Writer(torch.nn.Module):
+    def forward(self, image):
+        torch.save(image, "was-run")
+        return image
+
+
+def test_torchscript_that_writes_files_needs_trust(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.jit.script(Writer()).save("m.pt")
+    with pytest.raises(ModelError, match=r"code/__torch__.*\.py' calls save, which can .*write files.*set trust: true"):
+        loaded("m.pt")
+    assert not (tmp_path / "was-run").exists()
+    with pytest.raises(ModelError, match="no layout known"):
+        loaded("m.pt", trust=True)
+    assert (tmp_path / "was-run").exists()
 
 
 def state_dict(path):
@@ -202,12 +218,35 @@ def text(path):
     path.write_text("no model")
 
 
+def cut_script(path):
+    content = scripted(path.parent).read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def damaged_script(path):
+    content = bytearray(scripted(path.parent).read_bytes())
+    content[content.rfind(b"PK\x01\x02")] = 0  # in the archive's directory
+    path.write_bytes(content)
+
+
+def program_without_graph(path):
+    with zipfile.ZipFile(exported(path.parent)) as source, zipfile.ZipFile(path, "w") as target:
+        for name in source.namelist():
+            if not name.endswith("models/model.json"):
+                target.writestr(name, source.read(name))
+
+
 REFUSED = {
     "no file": ("m.pt", lambda path: None, {}, ["there is no such file"]),
     "state dict": ("m.pt", state_dict, {}, ["holds weights without the network", "package.module:Class", "'weights'"]),
     "trusted state dict": ("m.pt", state_dict, {"trust": True}, ["holds weights without the network"]),
-    "no torch file": ("m.pt", text, {}, ["not TorchScript"]),
+    "no torch file": ("m.pt", text, {}, ["it is no file of torch, or cut"]),
+    "empty file": ("m.pt", lambda path: path.touch(), {"trust": True}, ["it is no file of torch, or cut"]),
+    "cut script": ("m.pt", cut_script, {}, ["it is no file of torch, or cut"]),
+    "damaged script": ("m.pt", damaged_script, {}, ["its archive is damaged"]),
     "no program": ("m.pt2", text, {}, ["not a complete exported program"]),
+    "no program, trusted": ("m.pt2", text, {"trust": True}, ["not a complete exported program"]),
+    "part of a program": ("m.pt2", program_without_graph, {"trust": True}, ["cannot load the exported program"]),
     "weights with a file": ("m.pt", state_dict, {"weights": "w.pt"}, ["leave them out"]),
     "fp16 on the CPU": (CLASS, None, {"precision": "fp16"}, ["needs a GPU"]),
     "compiled on the CPU": (CLASS, None, {"compile": True}, ["compile: true needs a GPU", "leave compile out"]),

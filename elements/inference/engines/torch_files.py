@@ -1,17 +1,21 @@
 """From a file or a class to a torch module on its device.
 
-What may run code when it is loaded is refused unless it is trusted explicitly: a pickled module can run any.
-TorchScript holds its own restricted code; a state dict and an exported program hold tensors only, and their pickles are
-checked for that.
+What may do more than compute is refused unless it is trusted explicitly. A pickled module can run any code when it is
+loaded. So can an exported program: beside pickles it holds expressions and guards as Python source, which torch runs.
+TorchScript is a language of its own that reaches nothing but tensors, and files through a few operators. A state dict
+is loaded as tensors only.
 """
 
 from __future__ import annotations
 
-import io
+import contextlib
 import json
+import logging
+import re
 import warnings
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +26,9 @@ from elements.inference.errors import ModelError, brief
 from elements.inference.params import call_with_params, import_object
 
 METADATA_FILES = ("config.txt", "metadata.json")  # JSON beside the network; ultralytics writes config.txt
-_TRUST = "A pickle can run any code when it is loaded: if you know where it comes from, set trust: true"
+_TRUST = "can run any code when it is loaded: if you know where it comes from, set trust: true"
+_FILE_OPERATORS = re.compile(rb"\b(save|from_file|load_tensor)\s*\(")  # of TorchScript, and all that it has
+_PICKLE_STARTS = b"\x80"  # protocol 2 and later
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +64,37 @@ def load_module(config: ModelConfig, device: Any) -> LoadedModule:
         return _exported(config, device)
     names = _members(config.path)
     if any(name.endswith("/constants.pkl") for name in names):
-        return _script(config.path, device)
+        return _script(config, device)
     return LoadedModule(_pickled(config, device))
 
 
 def _members(path: str) -> list[str]:
-    """Names inside the archive; none if it is no archive (torch before 1.6)."""
-    if not zipfile.is_zipfile(path):
-        return []
-    with zipfile.ZipFile(path) as archive:
-        return archive.namelist()
+    """Names inside the archive; none if it is a plain pickle (torch before 1.6).
+
+    Raises:
+        ModelError: if it is neither.
+    """
+    if zipfile.is_zipfile(path):
+        with _archive(path) as archive:
+            return archive.namelist()
+    with Path(path).open("rb") as file:
+        if file.read(1) != _PICKLE_STARTS:
+            raise ModelError("it is no file of torch, or cut: save or copy it again")
+    return []
+
+
+@contextlib.contextmanager
+def _archive(path: str) -> Iterator[zipfile.ZipFile]:
+    """The archive ``path``.
+
+    Raises:
+        ModelError: if what is done with it shows that it is damaged.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ModelError(f"its archive is damaged ({error}): save or copy it again") from error
 
 
 def _own_class(config: ModelConfig, device: Any) -> Any:
@@ -92,31 +119,54 @@ def _own_class(config: ModelConfig, device: Any) -> Any:
     return module.eval().to(device)
 
 
-def _script(path: str, device: Any) -> LoadedModule:
+def _script(config: ModelConfig, device: Any) -> LoadedModule:
     torch = import_torch()
+    if not config.trust:
+        _check_script(config.path)
     extra = dict.fromkeys(METADATA_FILES, "")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # TorchScript is deprecated, the files are still about
-            module = torch.jit.load(path, map_location=device, _extra_files=extra)
+            module = torch.jit.load(config.path, map_location=device, _extra_files=extra)
     except Exception as error:
-        raise ModelError(f"torch cannot load it as TorchScript: {brief(error)}") from error
+        raise ModelError(
+            f"torch {torch.__version__} cannot load it as TorchScript: {brief(error)}. "
+            "Save it again with torch.jit.save"
+        ) from error
     return LoadedModule(module.eval(), metadata=_metadata(extra))
+
+
+def _check_script(path: str) -> None:
+    """Refuse TorchScript that reads or writes files."""
+    with _archive(path) as archive:
+        for member in archive.infolist():  # not by name: of two with the same name torch may read the other one
+            if member.filename.endswith(".py") and (found := _FILE_OPERATORS.search(archive.read(member))):
+                raise ModelError(
+                    f"its code in '{member.filename}' calls {found[1].decode()}, which can read or write files here: "
+                    "if you know where it comes from, set trust: true"
+                )
 
 
 def _exported(config: ModelConfig, device: Any) -> LoadedModule:
     torch = import_torch()
+    if not zipfile.is_zipfile(config.path):
+        raise ModelError("it is not a complete exported program: save it again with torch.export.save")
     if not config.trust:
-        _check_exported(config.path)
+        raise ModelError(f"it is an exported program, which {_TRUST}; or save it with torch.jit.save")
     extra = dict.fromkeys(METADATA_FILES, "")
-    try:
-        program = torch.export.load(config.path, extra_files=extra)
-        if device.type != "cpu":
-            from torch.export.passes import move_to_device_pass
+    with _overheard(logging.getLogger("torch.export")) as causes:
+        try:
+            program = torch.export.load(config.path, extra_files=extra)
+            if device.type != "cpu":
+                from torch.export.passes import move_to_device_pass
 
-            program = move_to_device_pass(program, str(device))
-    except Exception as error:
-        raise ModelError(f"torch {torch.__version__} cannot load the exported program: {brief(error)}") from error
+                program = move_to_device_pass(program, str(device))
+            module = program.module()
+        except Exception as error:
+            why = brief(causes[0] if causes else error)
+            raise ModelError(
+                f"torch {torch.__version__} cannot load the exported program: {why}. Export it again with this torch"
+            ) from error
     inputs = [n for n in program.graph.nodes if n.op == "placeholder" and n.name in program.graph_signature.user_inputs]
     if len(inputs) != 1:
         raise ModelError(f"it has {len(inputs)} inputs: a detector with one image input is needed")
@@ -128,27 +178,24 @@ def _exported(config: ModelConfig, device: Any) -> LoadedModule:
     if shape[0] is None:
         upper = program.range_constraints[value.shape[0].node.expr].upper
         max_batch = int(upper) if upper.is_finite and int(upper) < 1 << 20 else None
-    return LoadedModule(program.module(), shape, max_batch, value.dtype, _metadata(extra))
+    return LoadedModule(module, shape, max_batch, value.dtype, _metadata(extra))
 
 
-def _check_exported(path: str) -> None:
-    """Refuse an exported program whose loading would unpickle more than tensors."""
-    torch = import_torch()
-    if not zipfile.is_zipfile(path):
-        raise ModelError("it is not a complete exported program: save it again with torch.export.save")
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        configs = [json.loads(archive.read(name)) for name in names if name.endswith("_config.json")]
-        entries = [entry for content in configs for entry in content.get("config", {}).values()]
-        pickled = {entry["path_name"] for entry in entries if entry.get("use_pickle", True)}
-        if not configs or any("custom_obj" in name for name in names):
-            raise ModelError(f"it holds pickled objects, or is of a version before torch 2.9. {_TRUST}")
-        for name in names:
-            if name.endswith(".pt") or name.rpartition("/")[2] in pickled:
-                try:
-                    torch.load(io.BytesIO(archive.read(name)), map_location="cpu", weights_only=True)
-                except Exception as error:
-                    raise ModelError(f"'{name}' in it holds more than tensors. {_TRUST}") from error
+@contextlib.contextmanager
+def _overheard(logger: logging.Logger) -> Iterator[list[BaseException]]:
+    """Exceptions that a library logs, to raise one that does not say what happened. They are not printed."""
+    heard: list[BaseException] = []
+
+    def listen(record: logging.LogRecord) -> bool:
+        if record.exc_info and record.exc_info[1]:
+            heard.append(record.exc_info[1])
+        return not record.exc_info
+
+    logger.addFilter(listen)
+    try:
+        yield heard
+    finally:
+        logger.removeFilter(listen)
 
 
 def _pickled(config: ModelConfig, device: Any) -> Any:
@@ -156,11 +203,13 @@ def _pickled(config: ModelConfig, device: Any) -> Any:
     torch = import_torch()
     if not config.trust:
         try:
-            torch.load(config.path, map_location="cpu", weights_only=True)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of protocols; the result says all
+                torch.load(config.path, map_location="cpu", weights_only=True)
         except Exception as error:
             raise ModelError(
-                f"it is a pickled module, not TorchScript. {_TRUST}; or save it with torch.jit.save or "
-                "torch.export.save, or name its class (model: package.module:Class) with its state dict as 'weights'"
+                f"it is a pickled module, not TorchScript, which {_TRUST}; or save it with torch.jit.save, or name its "
+                "class (model: package.module:Class) with its state dict as 'weights'"
                 f"{_ultralytics_hint(config.path)}"
             ) from error
         raise ModelError(_STATE_DICT)

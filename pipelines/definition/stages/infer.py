@@ -45,7 +45,7 @@ class InferStage(OneKey):
     )
     weights: FilePath | None = option(None, description="State dict for a torch.nn.Module class of your own.")
     trust: Boolean = option(
-        False, description="Load a pickled model, which can run any code when it is loaded: only from who you trust."
+        False, description="Load a pickled model or exported program, which can run any code: only from who you trust."
     )
     compile: Boolean = option(
         False,
