@@ -130,6 +130,7 @@ def _run(targets: list[Path], infer: dict[str, Any], truth: Annotations, tracks:
     from elements.base import ElementError
     from elements.inference.errors import ModelError
     from pipelines.assemble import AssemblyError
+    from pipelines.evaluation.pairing import check_before
     from pipelines.evaluation.pictures import ENDINGS
     from pipelines.evaluation.tracks import has_tracks
     from pipelines.outputs import OutputError
@@ -137,9 +138,10 @@ def _run(targets: list[Path], infer: dict[str, Any], truth: Annotations, tracks:
 
     try:
         if any(path.is_dir() or path.suffix.lower() in ENDINGS for path in targets):
-            return _run_on_pictures(targets, infer)
+            return _run_on_pictures(targets, infer, truth)
         from pipelines.evaluation import videos
 
+        check_before(truth, videos.names_of(targets), each=True)
         return videos.predict(targets, infer, has_tracks(truth) if tracks is None else tracks)
     except DefinitionError as error:
         reject(error)
@@ -148,12 +150,14 @@ def _run(targets: list[Path], infer: dict[str, Any], truth: Annotations, tracks:
         raise typer.Exit(EXIT_FAILED) from error
 
 
-def _run_on_pictures(targets: list[Path], infer: dict[str, Any]) -> Annotations:
+def _run_on_pictures(targets: list[Path], infer: dict[str, Any], truth: Annotations) -> Annotations:
     from elements.inference.config import ModelConfig
     from elements.inference.single import SingleModel
     from pipelines.evaluation import pictures
+    from pipelines.evaluation.pairing import check_before
 
     files = pictures.pictures_of(targets)
+    check_before(truth, [file.stem for file in files], each=False)  # a folder may hold more than was labelled
     options = {key: value for key, value in infer.items() if key != "model"}
     with SingleModel(ModelConfig(infer["model"], **options)) as model:
         return pictures.predict(model, files)

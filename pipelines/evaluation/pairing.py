@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,7 +45,10 @@ def pair(truth: Annotations, predictions: Annotations) -> Paired:
     names = _names(truth, predictions, notes)
     wanted = frozenset(names)
     frames = []
-    for name, other in _sequences(truth, predictions, notes):
+    pairs, extra = _sequences(truth, predictions.sequences, predictions.origin)
+    if extra:
+        notes.append(f"left out, since there is no truth for them: {_listed(extra)}")
+    for name, other in pairs:
         true, found = truth.sequences[name], predictions.sequences[other]
         _check_sizes(name, true, found)
         for number in _numbers(name, true, found, predictions.origin, notes):
@@ -55,6 +58,25 @@ def pair(truth: Annotations, predictions: Annotations) -> Paired:
             )
             frames.append(Frame(name, number, *sides))
     return Paired(frames, names, notes)
+
+
+def check_before(truth: Annotations, names: Collection[str], each: bool) -> None:
+    """Whether predictions of sequences with these names will fit the truth, before a model is run for them.
+
+    Args:
+        truth: as for `pair`.
+        names: of the sequences that would be predicted.
+        each: whether each of them needs truth.
+
+    Raises:
+        EvaluationError: if a sequence of the truth is missing, or ``each`` and one has no truth.
+    """
+    _, extra = _sequences(truth, names, "the list of sources")
+    if extra and each:
+        known = _listed(truth.sequences)
+        raise EvaluationError(
+            f"no truth for {_listed(extra)}: {truth.origin} has {known}; leave it out, or add --truth"
+        )
 
 
 def _names(truth: Annotations, predictions: Annotations, notes: list[str]) -> tuple[str, ...]:
@@ -78,21 +100,19 @@ def _names(truth: Annotations, predictions: Annotations, notes: list[str]) -> tu
     return names
 
 
-def _sequences(truth: Annotations, predictions: Annotations, notes: list[str]) -> list[tuple[str, str]]:
-    if len(truth.sequences) == len(predictions.sequences) == 1:
-        return [(next(iter(truth.sequences)), next(iter(predictions.sequences)))]
-    missing = [name for name in truth.sequences if name not in predictions.sequences]
+def _sequences(truth: Annotations, predicted: Collection[str], origin: str) -> tuple[list[tuple[str, str]], list[str]]:
+    """Names of sequences that belong together, true and predicted, and those that have no truth."""
+    if len(truth.sequences) == len(predicted) == 1:
+        return [(next(iter(truth.sequences)), next(iter(predicted)))], []
+    missing = [name for name in truth.sequences if name not in predicted]
     if missing:
-        near = difflib.get_close_matches(missing[0], predictions.sequences, n=1)
+        near = difflib.get_close_matches(missing[0], predicted, n=1)
         raise EvaluationError(
-            f"{predictions.origin} has nothing for {_listed(missing)} of {truth.origin}; it has "
-            f"{_listed(predictions.sequences)}"
+            f"{origin} has nothing for {_listed(missing)} of {truth.origin}; it has {_listed(predicted)}"
             + (f". Is '{near[0]}' the same as '{missing[0]}'? Name the source so" if near else "")
         )
-    extra = [name for name in predictions.sequences if name not in truth.sequences]
-    if extra:
-        notes.append(f"left out, since there is no truth for them: {_listed(extra)}")
-    return [(name, name) for name in truth.sequences]
+    extra = [name for name in predicted if name not in truth.sequences]
+    return [(name, name) for name in truth.sequences], extra
 
 
 def _check_sizes(name: str, true: Sequence, found: Sequence) -> None:

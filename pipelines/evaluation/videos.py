@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.definition import definition_from_mapping
+from pipelines.definition.uris import default_name, unique_names
 from pipelines.evaluation.annotations import Annotations, EvaluationError
 from pipelines.evaluation.events import read_events
 from pipelines.plan import make_plan, open_runner
 
 _COMPLETE = 0
+
+
+def names_of(files: Sequence[Path]) -> list[str]:
+    """The names that the sequences of `predict` will have."""
+    return unique_names([None] * len(files), [default_name(str(file)) for file in files])
 
 
 def predict(files: Sequence[Path], infer: Mapping[str, Any], track: bool) -> Annotations:

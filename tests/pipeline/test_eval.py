@@ -116,6 +116,8 @@ def test_an_own_model_of_turned_boxes_against_events(tmp_path: Path) -> None:
 
 def test_errors(clip: Path, model: str, tmp_path: Path) -> None:
     truth = clip.parent / "truth"
+    other = tmp_path / "other.mp4"
+    other.touch()
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"source": "door"\n')
     two = tmp_path / "two.jsonl"
@@ -124,7 +126,8 @@ def test_errors(clip: Path, model: str, tmp_path: Path) -> None:
     lines[0]["objects"] = [thing]
     two.write_text("".join(json.dumps(line) + "\n" for line in lines))
     for arguments, code, text in (
-        ((clip, "--truth", two, "--model", model), 1, "error: the model has nothing for 'yard' of "),
+        ((clip, "--truth", two, "--model", "none.onnx"), 1, "error: the list of sources has nothing for 'yard' of "),
+        ((clip, other, "--truth", truth, "--model", "none.onnx"), 1, "error: no truth for 'other': "),
         ((broken, "--truth", truth), 1, f"error: {broken}:1: not a line of JSON"),
         ((clip, "--truth", truth), 1, "give one event file (.jsonl), or --model"),
         ((broken, "--truth", truth, "--confidence", "0.5"), 2, "--confidence: only with --model"),
