@@ -11,6 +11,7 @@ from elements.inference.config import ModelConfig
 from elements.inference.engines import ultralytics as engine_module
 from elements.inference.engines.base import open_engine
 from elements.inference.errors import ModelError
+from tests import fake_tensorrt
 from tests.fake_tensorrt import Dims
 from tests.pictures import frame_of
 
@@ -78,6 +79,39 @@ def test_a_checkpoint_needs_trust(tmp_path):
         open_engine(ModelConfig(str(path), engine="ultralytics"))
     with pytest.raises(ModelError, match="set engine: ultralytics"):
         open_engine(ModelConfig(str(path)))
+
+
+def test_nothing_is_installed_for_a_checkpoint(tmp_path, monkeypatch):
+    """ultralytics would install whatever module a pickle names."""
+    checkpoint(tmp_path)
+    import subprocess
+
+    from ultralytics.utils import checks
+
+    module = types.ModuleType("gstorch_not_there")
+    module.Thing = type("Thing", (), {"__module__": "gstorch_not_there"})
+    monkeypatch.setattr(checks, "AUTOINSTALL", True)
+    monkeypatch.setattr(checks, "ONLINE", True)
+    with monkeypatch.context() as there:
+        there.setitem(sys.modules, "gstorch_not_there", module)
+        importlib.import_module("torch").save({"model": module.Thing()}, tmp_path / "m.pt")
+    asked = []
+    monkeypatch.setattr(subprocess, "check_output", lambda command, **_: asked.append(command))
+    with pytest.raises(ModelError, match="cannot load it: ModuleNotFoundError: No module named 'gstorch_not_there'"):
+        open_engine(ModelConfig(str(tmp_path / "m.pt"), engine="ultralytics", device="cpu", trust=True))
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("tensorrt", "message"),
+    [(None, "TensorRT cannot be imported .*pip install tensorrt"), ("10.13.3", "runs on an NVIDIA GPU only")],
+)
+def test_what_an_engine_needs_is_said(tmp_path, monkeypatch, tensorrt, message):
+    monkeypatch.setitem(sys.modules, "tensorrt", tensorrt and fake_tensorrt.module(tensorrt))
+    monkeypatch.setattr(engine_module, "torch_device", lambda config: types.SimpleNamespace(type="cpu"))
+    (tmp_path / "m.engine").touch()
+    with pytest.raises(ModelError, match=message):
+        open_engine(ModelConfig(str(tmp_path / "m.engine"), engine="ultralytics"))
 
 
 def test_other_files_are_refused(tmp_path):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import builtins
 import importlib
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
 from elements.inference.config import ModelConfig
 from elements.inference.engines.base import TorchTensor, torch_device
 from elements.inference.engines.dims import dims_of
+from elements.inference.engines.tensorrt_api import import_tensorrt
 from elements.inference.engines.torch import ModuleEngine
 from elements.inference.engines.torch_files import LoadedModule
 from elements.inference.errors import ModelError, brief
@@ -37,6 +39,8 @@ class UltralyticsEngine(ModuleEngine):
                 "if you know where it comes from, set trust: true; or export it to ONNX or TorchScript"
             )
         device = torch_device(config)
+        if suffix == ".engine":
+            _check_tensorrt(device)
         half = config.precision == "fp16" or (config.precision == "auto" and device.type == "cuda")
         backend = _backend(config.path, device, half)
         self._waits = suffix == ".engine"
@@ -92,8 +96,25 @@ class _Tuple(metaclass=_TupleType):
     """Stands for `tuple` in ultralytics' TensorRT modules."""
 
 
+def _check_tensorrt(device: Any) -> None:
+    """Say what a ``.engine`` needs before ultralytics fails on it."""
+    import_tensorrt()
+    if device.type != "cuda":
+        raise ModelError(
+            "a TensorRT engine runs on an NVIDIA GPU only, and there is none: use the checkpoint it was made from"
+        )
+
+
+def keep_offline() -> None:
+    """Keep ultralytics from installing packages that a file asks for, and from asking the network."""
+    os.environ.update(YOLO_AUTOINSTALL="False", YOLO_OFFLINE="True")
+    checks = importlib.import_module("ultralytics.utils.checks")
+    checks.AUTOINSTALL = checks.ONLINE = False  # type: ignore[attr-defined]  # if it was imported before
+
+
 def _backend(path: str, device: Any, half: bool) -> Any:
     try:
+        keep_offline()
         from ultralytics.nn.autobackend import AutoBackend
     except ImportError as error:
         raise ModelError(f"ultralytics cannot be imported ({error}): pip install ultralytics (AGPL)") from error
