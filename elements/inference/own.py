@@ -44,7 +44,7 @@ HOOKS = ("load", "infer", "close")
 PICTURES = ("numpy", "torch")
 OF_NETWORKS = (
     "labels", "layout", "letterbox", "color", "scale", "pad", "coordinates", "input_size", "rectangular", "engine",
-    "precision", "weights", "compile", "postprocess",
+    "device", "precision", "weights", "compile", "postprocess",
 )  # fmt: skip
 """Options that do nothing for a class, unless it takes them from its ``config``."""
 _USUAL = {option.name: option.default for option in fields(ModelConfig)}
@@ -231,7 +231,8 @@ def unseen_options(given: Mapping[str, Any], model_class: Any) -> list[str]:
             return []
     except ModelError:
         return []  # told where the class is made
-    return [name for name in OF_NETWORKS if given[name] != _USUAL[name]]
+    unlooked = {**_USUAL, "device": "cpu"} if given["device"] == "cpu" else _USUAL  # where every class may work
+    return [name for name in OF_NETWORKS if given[name] != unlooked[name]]
 
 
 def is_network(model_class: Any) -> bool:

@@ -143,9 +143,11 @@ def _check_file(document: Document, key: KeyPath, file: object) -> None:
     except OSError as error:
         document.problem(key, f"{shown} cannot be read: {error.strerror}")
         return
-    near = did_you_mean(file.name, siblings, SURE)
     from_environment = "${" in document.place(key).text
-    document.problem(key, f"no file {shown}", near or ("" if from_environment else f"looked in {file.parent}"))
+    hint = did_you_mean(file.name, siblings, SURE) or ("" if from_environment else f"looked in {file.parent}")
+    if file.suffix == ".engine" and (onnx := file.with_suffix(".onnx")).name in siblings and not from_environment:
+        hint = f"make it for this machine: gstorch models build {onnx}"
+    document.problem(key, f"no file {shown}", hint)
 
 
 def _check_tracker_file(document: Document, key: KeyPath, file: Path | None) -> None:

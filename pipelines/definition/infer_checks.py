@@ -105,6 +105,8 @@ def _check_own_code(document: Document, path: KeyPath, stage: InferStage) -> Non
         if own_class is not None and not is_network(own_class):
             document.problem((*path, "postprocess"), "is for model files", "the class can do it in infer()")
             return
+    if stage.weights is not None and isinstance(stage.model, Path):
+        document.problem((*path, "weights"), "is for a class of your own", "model: package.module:Class")
     params = stage.params.get_secret_value()
     if function is not None:
         check_params(document, (*path, "params"), function, params, _SUPPLIED_TO_FUNCTION, GIVEN)

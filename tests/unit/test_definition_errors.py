@@ -69,6 +69,13 @@ def test_file_that_is_not_there(tmp_path: Path) -> None:
     assert problems_of(tmp_path / "x.yaml") == [f"{tmp_path}/x.yaml: cannot be read: No such file or directory"]
 
 
+def test_an_engine_that_is_not_made_yet(valid: Path) -> None:
+    valid.write_text(valid.read_text().replace("{model: model.onnx}", "{model: model.engine}"))
+    onnx = valid.parent / "model.onnx"
+    hint = f"no file 'model.engine' (make it for this machine: gstorch models build {onnx})"
+    assert problems_of(valid) == [f"{valid}:7:20: stages[0].infer.model: {hint}"]
+
+
 def test_folder_instead_of_a_file(tmp_path: Path) -> None:
     assert problems_of(tmp_path) == [f"{tmp_path}: cannot be read: Is a directory"]
 

@@ -63,6 +63,24 @@ def test_cuda_is_asked_for_and_onnxruntime_has_none(tmp_path, monkeypatch):
     assert _providers("auto") == ["CPUExecutionProvider"]
 
 
+@pytest.mark.parametrize(
+    ("gpus", "there"), [(1, "the only GPU is cuda:0"), (2, "there are cuda:0 to cuda:1")], ids=["one", "two"]
+)
+def test_a_gpu_that_is_not_there(monkeypatch, gpus, there):
+    from elements.inference.engines import base
+
+    cuda = types.SimpleNamespace(is_available=lambda: True, device_count=lambda: gpus)
+    monkeypatch.setattr(base, "import_torch", lambda: types.SimpleNamespace(cuda=cuda))
+    with pytest.raises(ModelError) as raised:
+        base.torch_device(ModelConfig("m.pt", device="cuda:7"))
+    assert str(raised.value) == (f"device: cuda:7 was asked for, but {there}: set device to one that is there, or auto")
+
+
+def test_weights_without_a_class(tmp_path):
+    path = save(finder("yolov8", (64, 64)), tmp_path / "m.onnx")
+    assert "weights are for a class of your own, and engine onnx runs a file" in told(path, weights="w.pt")
+
+
 def test_an_engine_that_is_not_there(tmp_path):
     path = tmp_path / "people.engine"
     assert told(path).endswith("there is no such file: check model-path")

@@ -93,6 +93,11 @@ def test_options_of_the_stage_need_nobody_who_sees_them() -> None:
     assert OwnModel(ModelConfig("pkg:Class", **options), Alone)
 
 
+def test_a_gpu_is_not_asked_for_in_vain() -> None:
+    with pytest.raises(ModelError, match="device is for model files: leave it out, or give the class a parameter"):
+        OwnModel(ModelConfig("pkg:Class", device="cuda"), Alone)
+
+
 def test_the_class_is_made_with_config_and_params() -> None:
     made = model(step=3)
     made.load()

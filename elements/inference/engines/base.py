@@ -149,6 +149,8 @@ def open_engine(config: ModelConfig) -> Engine:
     chosen = engine_name(config)
     if config.compile and chosen != "torch":
         raise ModelError(f"compile: true is for engine torch, and engine {chosen} runs it: leave compile out")
+    if config.weights and chosen != "torch":  # which looks further
+        raise ModelError(f"weights are for a class of your own, and engine {chosen} runs a file: leave them out")
     module, _, name = _CLASSES[chosen].partition(":")
     engine: Engine = getattr(importlib.import_module(module), name)(config)
     return engine
@@ -194,7 +196,9 @@ def torch_device(config: ModelConfig) -> Any:
             f"device: {config.device} was asked for, but torch {torch.__version__} {why}; or set device to cpu or auto"
         )
     if index >= torch.cuda.device_count():
-        raise ModelError(f"device: cuda:{index} was asked for, but there are {torch.cuda.device_count()} GPUs")
+        last = torch.cuda.device_count() - 1
+        there = f"there are cuda:0 to cuda:{last}" if last else "the only GPU is cuda:0"
+        raise ModelError(f"device: cuda:{index} was asked for, but {there}: set device to one that is there, or auto")
     return torch.device("cuda", index)
 
 
