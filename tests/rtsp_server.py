@@ -1,6 +1,7 @@
 """An RTSP camera on 127.0.0.1 for tests: a helper process that can be killed, restarted and frozen.
 
-As a program: ``python -m tests.rtsp_server PORT [USER PASSWORD]``.
+As a program: ``python -m tests.rtsp_server PORT [USER PASSWORD]``. It ends when its standard input does, so that none
+outlives a test that is killed.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
@@ -50,7 +52,7 @@ class RtspServer:
     def start(self) -> None:
         """Start the process and wait until it listens."""
         command = [sys.executable, "-m", "tests.rtsp_server", str(self.port), *self._credentials]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout
         if self._process.stdout.readline().strip() != LISTENING:
             raise RuntimeError(f"the RTSP server ended with {self._process.wait()}")
@@ -60,6 +62,8 @@ class RtspServer:
         if self._process:
             self._process.kill()
             self._process.wait()
+            assert self._process.stdin
+            self._process.stdin.close()
             self._process = None
 
     def freeze(self) -> None:
@@ -81,7 +85,7 @@ class RtspServer:
 
 
 def serve(port: int, user: str = "", password: str = "") -> None:
-    """Serve until killed."""
+    """Serve until killed, or until the standard input ends."""
     import gi
 
     gi.require_version("Gst", "1.0")
@@ -108,8 +112,11 @@ def serve(port: int, user: str = "", password: str = "") -> None:
     server.get_mount_points().add_factory(_MOUNT, factory)
     if not server.attach(None):
         sys.exit(f"cannot listen on port {port}")
+    loop = GLib.MainLoop()
+    # by way of the loop: it may not run yet when the input ends
+    threading.Thread(target=lambda: (sys.stdin.read(), GLib.idle_add(loop.quit)), daemon=True).start()
     print(LISTENING, flush=True)
-    GLib.MainLoop().run()
+    loop.run()
 
 
 if __name__ == "__main__":

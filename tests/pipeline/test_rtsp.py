@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import socket
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
 from gi.repository import Gst
 
 from tests.media import Batches, watch
-from tests.rtsp_server import RtspServer
-from tests.waiting import wait_for
+from tests.ports import HOST
+from tests.rtsp_server import ROOT, RtspServer
+from tests.waiting import SOON_S, wait_for
 
 END = Gst.MessageType.EOS | Gst.MessageType.ERROR
 
@@ -132,3 +137,18 @@ def test_an_application_can_end_a_live_source():
         viewer.pipeline.send_event(Gst.Event.new_eos())
         assert wait_for(lambda: viewer.read_bus() or viewer.end is not None)
         assert viewer.end.type == Gst.MessageType.EOS
+
+
+def test_the_server_of_a_killed_test_ends():
+    code = "import time; from tests.rtsp_server import *; s = RtspServer(); s.start(); print(s.port, flush=True)"
+    code += "; time.sleep(999)"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as test:
+        port = int(test.stdout.readline())
+        with socket.create_connection((HOST, port)):
+            test.kill()
+    wait_for(lambda: is_closed(port), SOON_S)
+
+
+def is_closed(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((HOST, port)) == errno.ECONNREFUSED
