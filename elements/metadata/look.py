@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 BORDER_WIDTH = 3
 FONT_SIZE = 11
 TEXT_ABOVE = 10  # pixels from the box's top to the label's
+LARGEST = 2**32 - 1  # of an unsigned offset
 
 
 class Look(NamedTuple):
@@ -37,7 +38,8 @@ look_of = _Looks().of
 
 def place_text(text: Any, left: float, top: float) -> None:
     """Put an object's text above the corner of its box; the fields are unsigned."""
-    text.x_offset, text.y_offset = max(0, int(left)), max(0, int(top) - TEXT_ABOVE)
+    text.x_offset = min(max(0, int(left)), LARGEST)
+    text.y_offset = min(max(0, int(top) - TEXT_ABOVE), LARGEST)
 
 
 def _red_rect(osd: Any) -> Any:

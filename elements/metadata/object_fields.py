@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
+
+
+@functools.lru_cache(1024)
+def c_text(text: str) -> str:
+    """As a C string can hold it: up to the first NUL, with question marks for what UTF-8 cannot say.
+
+    >>> c_text("red\\0 car")
+    'red'
+    """
+    return text.partition("\0")[0].encode(errors="replace").decode()
 
 
 class ObjectFields(NamedTuple):

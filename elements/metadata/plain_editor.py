@@ -10,7 +10,7 @@ import numpy as np
 
 from elements.metadata.detections import FloatArray
 from elements.metadata.look import Look
-from elements.metadata.object_fields import ObjectColumns, ObjectFields
+from elements.metadata.object_fields import ObjectColumns, ObjectFields, c_text
 from elements.portable.meta import ClassifierMeta, LabelInfo, ObjectMeta, UserMeta
 
 _meta_types: dict[str, int] = {}
@@ -40,8 +40,7 @@ class PlainEditor:
         self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
     ) -> None:
         """One classifier meta with one label."""
-        info = LabelInfo(label, class_id, probability)
-        target._meta.classifiers.append(ClassifierMeta(component_id, classifier, [info]))
+        target._meta.classifiers.append(_classifier(classifier, (label, class_id, probability), component_id))
 
     def classify_all(
         self, target: Any, classifier: str, labels: Mapping[int, tuple[str, int, float]], component_id: int
@@ -49,7 +48,7 @@ class PlainEditor:
         """`classify` of the frame's objects at these places."""
         objects = target._meta.objects
         for place, label in labels.items():
-            objects[~place].classifiers.append(ClassifierMeta(component_id, classifier, [LabelInfo(*label)]))
+            objects[~place].classifiers.append(_classifier(classifier, label, component_id))
 
     def columns(self, target: Any, component_id: int) -> ObjectColumns:
         """The frame's objects of one component."""
@@ -115,3 +114,8 @@ class PlainEditor:
             if id(item.parent) in doomed:
                 item.parent = None
         return len(doomed)
+
+
+def _classifier(classifier: str, said: tuple[str, int, float], component_id: int) -> ClassifierMeta:
+    label, class_id, probability = said
+    return ClassifierMeta(component_id, c_text(classifier), [LabelInfo(c_text(label), class_id, probability)])

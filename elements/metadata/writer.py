@@ -19,7 +19,7 @@ from elements.metadata.detections import Detections, FloatArray, mask_windows
 from elements.metadata.edit import Editor, attach_json, attach_json_text, find_editor
 from elements.metadata.look import Look, look_of, place_text
 from elements.metadata.masks import THRESHOLD, mask_over_box
-from elements.metadata.object_fields import ObjectFields
+from elements.metadata.object_fields import ObjectFields, c_text
 from elements.metadata.placement import Placement
 from elements.metadata.plain_editor import PlainEditor
 
@@ -172,7 +172,7 @@ def short_label(label: str) -> str:
     >>> short_label("person")
     'person'
     """
-    return label.encode()[:LABEL_BYTES].decode(errors="ignore")
+    return c_text(label).encode()[:LABEL_BYTES].decode(errors="ignore")
 
 
 def numbers(values: Iterable[float], digits: int) -> list[float | None]:

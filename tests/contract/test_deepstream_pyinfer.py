@@ -168,6 +168,7 @@ def test_frames_that_are_not_due_are_left_alone(monkeypatch):
         ("ß" * 64, "ß" * 63),
         ("行人" * 30, ("行人" * 30)[:42]),
         ("مشاة", "مشاة"),
+        ("red\0 car", "red"),
         ("", ""),
     ],
 )

@@ -178,6 +178,14 @@ def test_labels_of_classifiers(runtime: Any) -> None:
     assert seen == {"colour": (9, 1, "red", 3, 0.75), "kind": (0, 1, "行" * 100, 0, 1.0)}
 
 
+@pytest.mark.parametrize(("text", "kept"), [("red\0 car", "red"), ("a\ud800b", "a?b"), ("", "")])
+def test_labels_are_what_c_strings_can_hold(runtime: Any, text: str, kept: str) -> None:
+    item = targets(runtime.handle())[2]
+    classify(item, f"colour{text}", text)
+    ((kind, label),) = [(meta.classifier_type, meta.get_label_info(0).label) for meta in item.classifier_items]
+    assert (kind, label) == (f"colour{kept}", kept)
+
+
 def test_many_objects_are_labelled_at_once(runtime: Any) -> None:
     """Those at places 0 and 2 of ``object_items``, of which the newest comes first."""
     frame = first(runtime.handle().frame_items)

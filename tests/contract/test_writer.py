@@ -105,3 +105,13 @@ def test_labels_are_cut_between_characters(label, length):
     cut = short_label(label)
     assert len(cut.encode()) == length
     assert label.startswith(cut)
+
+
+@pytest.mark.parametrize(("label", "kept"), [("red\0 car", "red"), ("a\ud800b", "a?b")])
+def test_labels_are_what_c_strings_can_hold(label, kept):
+    assert short_label(label) == kept
+
+
+def test_text_of_a_box_that_is_far_away():
+    (far,) = written(one((1e10, 1e10, 2e10, 2e10)))
+    assert (far.text.x_offset, far.text.y_offset) == (2**32 - 1, 2**32 - 1)

@@ -12,7 +12,7 @@ from elements.metadata.detections import FloatArray
 from elements.metadata.nvds import layout
 from elements.metadata.nvds.binding import Library
 from elements.metadata.nvds.handles import struct_of
-from elements.metadata.object_fields import ObjectColumns
+from elements.metadata.object_fields import ObjectColumns, c_text
 
 _USER_METAS = {
     layout.BATCH_META: layout.BatchMeta,
@@ -118,12 +118,12 @@ class NvdsEditor:
 
     def _classify(self, address: int, classifier: str, said: tuple[str, int, float], component_id: int) -> None:
         library, (label, class_id, probability) = self._library, said
+        text, kind = c_text(label).encode(), self._interned(c_text(classifier))
         batch = layout.BaseMeta.from_address(address).batch_meta
         added, info = library.acquire_classifier(batch), library.acquire_label(batch)
         meta, label_info = layout.ClassifierMeta.from_address(added), layout.LabelInfo.from_address(info)
         meta.unique_component_id = component_id
-        meta.classifier_type = self._interned(classifier)
-        text = label.encode()
+        meta.classifier_type = kind
         if len(text) < layout.LABEL_SIZE:
             label_info.label = text
         else:
