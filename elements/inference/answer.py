@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gstorch.inference")
 
+_HIGHEST_CLASS = 2**31 - 1  # int32 in NvDsObjectMeta
+_unnamed_classes: set[tuple[str, str]] = set()  # models and functions that were told of
+
 
 def ask(model: Model, frames: Sequence[Frame], name: str, handle: Any = None) -> tuple[Sequence[Detections], int]:
     """What a model finds, and how many rows it and `checked_answer` left out as they are not finite numbers.
@@ -35,11 +38,13 @@ def ask(model: Model, frames: Sequence[Frame], name: str, handle: Any = None) ->
     stats = getattr(model, "stats", None)
     before = getattr(stats, "nan", 0)
     answer = model.infer(frames) if handle is None else model.collect(handle)  # type: ignore[attr-defined]
-    found, broken = checked_answer(answer, len(frames), name)
+    found, broken = checked_answer(answer, len(frames), name, names=getattr(model, "names", ()))
     return found, broken + getattr(stats, "nan", 0) - before
 
 
-def checked_answer(found: Any, count: int, name: str, who: str = "infer") -> tuple[Sequence[Detections], int]:
+def checked_answer(
+    found: Any, count: int, name: str, who: str = "infer", names: Sequence[str] = ()
+) -> tuple[Sequence[Detections], int]:
     """The answer of ``Model.infer`` for ``count`` frames without rows that are not finite numbers, or have no area.
 
     Args:
@@ -47,44 +52,59 @@ def checked_answer(found: Any, count: int, name: str, who: str = "infer") -> tup
         count: number of frames.
         name: what to call the model in messages.
         who: the function that gave it, for messages.
+        names: of its classes, if it has any. A class number beyond them is told once, and is its own name.
 
     Returns:
         One `Detections` per frame, and how many rows were left out as they are not finite numbers.
 
     Raises:
         TypeError: if it is not one `Detections` for each frame, or holds something else than arrays.
-        ValueError: if it has class numbers below 0, or an array of the wrong shape.
+        ValueError: if it has class numbers below 0 or above what metadata holds, or an array of the wrong shape.
     """
     if isinstance(found, BatchDetections) and len(found) == count:
-        return _checked_rows(found, who)
+        return _checked_rows(found, name, who, names)
     if not isinstance(found, list | tuple) or len(found) != count or not all(isinstance(f, Detections) for f in found):
         raise TypeError(f"{who}() must return a list of one Detections per frame ({count}), not {_shape(found)}")
     for detections in found:
         _check_arrays(detections, who)
     some = [detections for detections in found if len(detections.boxes)]  # often none
     if _all_finite(some):
-        _check_classes(some, who)
+        _check_classes(some, name, who, names)
         return list(found) if not some or _have_area(some, name, who) else [_with_area(one) for one in found], 0
     answer = [_finite(detections) for detections in found]
-    _check_classes(answer, who)
+    _check_classes(answer, name, who, names)
     broken = sum(map(len, found)) - sum(map(len, answer))
     return answer if _have_area(answer, name, who) else [_with_area(one) for one in answer], broken
 
 
-def _checked_rows(found: BatchDetections, who: str) -> tuple[Sequence[Detections], int]:
+def _checked_rows(
+    found: BatchDetections, name: str, who: str, names: Sequence[str]
+) -> tuple[Sequence[Detections], int]:
     """`checked_answer` of all rows at once."""
     _check_arrays(found.rows, who)
-    _check_classes([found.rows], who)
+    _check_classes([found.rows], name, who, names)
     if _all_finite([found.rows]):
         return found, 0
     answer = [_finite(detections) for detections in found]
     return answer, len(found.rows) - sum(map(len, answer))
 
 
-def _check_classes(found: Sequence[Detections], who: str) -> None:
-    lowest = _column(found, "class_ids").min(initial=0) if found else 0
+def _check_classes(found: Sequence[Detections], name: str, who: str, names: Sequence[str]) -> None:
+    numbers = _column(found, "class_ids")
+    if not len(numbers):
+        return
+    lowest, highest = numbers.min(), numbers.max()
     if lowest < 0:
         raise ValueError(f"{who}() returned class_ids below 0: {lowest}")
+    if highest > _HIGHEST_CLASS:
+        raise ValueError(f"{who}() returned class_ids above {_HIGHEST_CLASS}, which metadata cannot hold: {highest}")
+    if names and highest >= len(names) and (name, who) not in _unnamed_classes:
+        _unnamed_classes.add((name, who))
+        log.warning(
+            "model '%s': %s() returned class %d, but it has %d names (0 to %d): such objects are called by their "
+            "number; this is said once",
+            *(name, who, highest, len(names), len(names) - 1),
+        )
 
 
 _SHAPES: dict[str, tuple[int | None, ...]] = {

@@ -232,3 +232,24 @@ def test_boxes_without_area_are_left_out_and_wrong_ones_told_once(caplog) -> Non
         assert (len(flat), kept.class_ids.tolist(), kept.angles.round(1).tolist(), broken) == (0, [0], [0.1], 0)
     told = "model 'shop.models:Turned': infer() returns boxes whose right or lower side comes before"
     assert caplog.text.count(told) == 1
+
+
+def with_class(number: int) -> Detections:
+    return Detections(np.array([[10, 20, 30, 40]]), np.array([0.9]), np.array([number]))
+
+
+def test_a_class_beyond_the_names_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    for number in (1, 2, 3):
+        checked_answer([with_class(0), with_class(number)], 2, "shop.models:Named", names=("car", "bus"))
+    assert caplog.messages == [
+        "model 'shop.models:Named': infer() returned class 2, but it has 2 names (0 to 1): such objects are called by "
+        "their number; this is said once"
+    ]
+    checked_answer([with_class(7)], 1, "shop.models:Nameless")
+    assert len(caplog.messages) == 1
+
+
+def test_a_class_that_metadata_cannot_hold_is_refused() -> None:
+    assert checked_answer([with_class(2**31 - 1)], 1, "m")[1] == 0
+    with pytest.raises(ValueError, match="class_ids above 2147483647, which metadata cannot hold: 2147483648"):
+        checked_answer([with_class(2**31)], 1, "m")
