@@ -138,6 +138,16 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
 
     # --- the streaming thread -----------------------------------------------------------------------------------------
 
+    @guarded(False)
+    def do_set_caps(self, incaps: Gst.Caps, outcaps: Gst.Caps) -> bool:
+        """Refuse RGBA, which DeepStream cannot hand to Python, on every runtime: the template lets it in to say so."""
+        if incaps[0].get_value("format") == "RGBA":
+            raise ElementError(
+                "its pad has RGBA frames, and a model reads RGB: put nvvideoconvert and the capsfilter "
+                "video/x-raw(memory:NVMM),format=RGB before this element"
+            )
+        return True
+
     @guarded(Gst.FlowReturn.ERROR)
     def do_transform_ip(self, buffer: Gst.Buffer) -> Gst.FlowReturn:
         assert self._session is not None
