@@ -16,7 +16,6 @@ from elements.portable.pyservicemaker.metadata import (
     FrameMetadata,
     LabelInfo,
     ObjectMetadata,
-    UserMetadata,
 )
 from elements.portable.pyservicemaker.node import Node
 from elements.portable.pyservicemaker.operators import (
@@ -28,6 +27,7 @@ from elements.portable.pyservicemaker.operators import (
 )
 from elements.portable.pyservicemaker.probes import Object, Probe
 from elements.portable.pyservicemaker.tensor import ColorFormat, Tensor, as_tensor
+from elements.portable.pyservicemaker.user_metadata import UserMetadata
 
 __all__ = [
     "BatchMetadata",

@@ -7,7 +7,6 @@ moves on; unlike there, a late access raises RuntimeError instead of reading fre
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,19 +15,24 @@ from elements.portable import meta as data
 from elements.portable import osd
 from elements.portable.pyservicemaker.extract import extract_frame
 from elements.portable.pyservicemaker.handles import NULL, Handle, items, readable, struct, writable
+from elements.portable.pyservicemaker.user_metadata import (
+    ANALYTICS_FRAME_META,
+    ANALYTICS_OBJECT_META,
+    OBJECT_REID_META,
+    PREPROCESS_BATCH_META,
+    SEGMENTATION_META,
+    TENSOR_OUTPUT_META,
+    Appendable,
+    HasUserMetadata,
+    UserMetadata,
+    int32,
+    user_items_of,
+)
 
 log = logging.getLogger("gstorch.pyservicemaker")
 
 LABEL_BYTES = 127  # MAX_LABEL_SIZE of nvdsmeta.h, less the terminator
 DISPLAY_ELEMENTS = 16  # MAX_ELEMENTS_IN_DISPLAY_META of nvdsmeta.h
-
-# NvDsMetaType of nvdsmeta.h
-TENSOR_OUTPUT_META = 12
-SEGMENTATION_META = 13
-OBJECT_REID_META = 17
-PREPROCESS_BATCH_META = 28
-ANALYTICS_FRAME_META = 32
-ANALYTICS_OBJECT_META = 33
 
 
 def short_label(label: Any) -> str:
@@ -43,16 +47,6 @@ def short_label(label: Any) -> str:
     return full.encode()[:LABEL_BYTES].decode(errors="ignore")
 
 
-def _int32(value: Any) -> int:
-    if type(value) is int and -(1 << 31) <= value < 1 << 31:
-        return value
-    if isinstance(value, float | str | bytes) or not hasattr(value, "__int__"):
-        raise TypeError("an integer is needed")
-    if not -(1 << 31) <= int(value) < 1 << 31:
-        raise TypeError("out of range for a 32 bit integer")
-    return int(value)
-
-
 def _uint64(value: Any) -> int:
     return osd.unsigned(value, bits=64)
 
@@ -61,108 +55,6 @@ def _box(value: Any) -> tuple[float, float, float, float]:
     if not isinstance(value, dict):
         raise TypeError("a dict with left, top, width and height is needed")
     return tuple(osd.number(value[key]) for key in ("left", "top", "width", "height"))  # type: ignore[return-value]
-
-
-class _Appendable(Handle):
-    """A handle from ``acquire_*`` may be appended once; NVIDIA's module would link the struct into two lists."""
-
-    __slots__ = ("_acquired",)
-
-    def __init__(self, meta: Any, acquired: bool = False) -> None:
-        self._meta = meta
-        self._acquired = acquired
-
-    def _give(self) -> Any:
-        """The data, handed over to a list.
-
-        Raises:
-            RuntimeError: if it is in one already.
-        """
-        if not self._acquired:
-            raise RuntimeError(f"this {type(self).__name__} was appended before; acquire a new one")
-        self._acquired = False
-        return self._meta
-
-
-class UserMetadata(_Appendable):
-    """User metadata of a batch, frame or object. ``meta_type`` as in nvdsmeta.h; own types start at 8193."""
-
-    __slots__ = ()
-
-    meta_type: int = writable("meta_type", _int32)
-
-    def set_user_data_json(self, data: Any, meta_type: int) -> None:
-        """Store anything that ``json.dumps`` takes, and the type number.
-
-        Raises:
-            TypeError: if it cannot be serialised.
-        """
-        self._meta.data = json.dumps(data)
-        self._meta.meta_type = _int32(meta_type)
-
-    def get_user_data_json(self) -> Any:
-        """What `set_user_data_json` stored, or None if nothing is stored.
-
-        Raises:
-            RuntimeError: if the metadata holds something else (NVIDIA's module reads it as if it were text).
-        """
-        stored = self._meta.data
-        if stored is None:
-            return None
-        if not isinstance(stored, str):
-            raise RuntimeError(f"user metadata of type {self.meta_type} does not hold JSON text")
-        return json.loads(stored)
-
-    def as_nvdsanalytics_frame(self) -> Any:
-        """NvDsAnalyticsFrameMeta: what nvdsanalytics found in the frame.
-
-        Raises:
-            RuntimeError: if the metadata holds something else.
-        """
-        return self._as(ANALYTICS_FRAME_META, "NvDsAnalyticsFrameMeta")
-
-    def as_nvdsanalytics_obj(self) -> Any:
-        """NvDsAnalyticsObjInfo: what nvdsanalytics found about the object.
-
-        Raises:
-            RuntimeError: if the metadata holds something else.
-        """
-        return self._as(ANALYTICS_OBJECT_META, "NvDsAnalyticsObjInfo")
-
-    def _as(self, meta_type: int, name: str) -> Any:
-        if self.meta_type != meta_type:
-            raise RuntimeError(f"user metadata of type {self.meta_type} is no {name} ({meta_type})")
-        return self._meta.data
-
-    def __bool__(self) -> bool:
-        return bool(self._meta)
-
-
-def _user_items(metas: Iterable[data.UserMeta], meta_type: int) -> Iterator[UserMetadata]:
-    return items(UserMetadata, (meta for meta in metas if meta.meta_type == meta_type))
-
-
-class _HasUserMetadata(Handle):
-    """What batches, frames and objects share."""
-
-    __slots__ = ()
-
-    def user_meta_items(self, meta_type: int) -> Iterator[UserMetadata]:
-        """User metadata of one type, single pass."""
-        return _user_items(self._meta.user, meta_type)
-
-    def retrieve_structure_usermeta(self, type_name: str) -> list[UserMetadata]:
-        """User metadata that holds a GstStructure of this name: none, since no element of this runtime attaches any."""
-        return []
-
-
-def _user_items_of(meta_type: int) -> Any:
-    """A read-only attribute with the user metadata of one type; an empty list behind a null handle."""
-
-    def get(self: _HasUserMetadata) -> Iterable[UserMetadata]:
-        return [] if self._meta is NULL else self.user_meta_items(meta_type)
-
-    return property(get)
 
 
 class LabelInfo(Handle):
@@ -200,23 +92,23 @@ class ClassifierMetadata(Handle):
         return LabelInfo(labels[index] if 0 <= index < len(labels) else NULL)
 
 
-class ObjectMetadata(_Appendable, _HasUserMetadata):
+class ObjectMetadata(Appendable, HasUserMetadata):
     """One object. ``rect_params``, ``text_params`` and ``mask_params`` are live when read and copied when assigned."""
 
     __slots__ = ()
 
     class_id: int = writable("class_id", osd.unsigned)
     object_id: int = writable("object_id", _uint64)
-    unique_component_id: int = writable("unique_component_id", _int32)
+    unique_component_id: int = writable("unique_component_id", int32)
     confidence: float = writable("confidence", osd.number)
     tracker_confidence: float = writable("tracker_confidence", osd.number)
     label: str = writable("label", short_label)
     rect_params: osd.Rect = struct("rect", osd.Rect)
     text_params: osd.TextParams = struct("text", osd.TextParams)
     mask_params: osd.Mask = struct("mask", osd.Mask)
-    tensor_items: Iterable[UserMetadata] = _user_items_of(TENSOR_OUTPUT_META)
-    nvdsanalytics_obj_items: Iterable[UserMetadata] = _user_items_of(ANALYTICS_OBJECT_META)
-    obj_reid_items: Iterable[UserMetadata] = _user_items_of(OBJECT_REID_META)
+    tensor_items: Iterable[UserMetadata] = user_items_of(TENSOR_OUTPUT_META)
+    nvdsanalytics_obj_items: Iterable[UserMetadata] = user_items_of(ANALYTICS_OBJECT_META)
+    obj_reid_items: Iterable[UserMetadata] = user_items_of(OBJECT_REID_META)
 
     @property
     def classifier_items(self) -> Iterable[ClassifierMetadata]:
@@ -244,7 +136,7 @@ class ObjectMetadata(_Appendable, _HasUserMetadata):
         self._meta.user.append(user_meta._give())
 
 
-class DisplayMetadata(_Appendable):
+class DisplayMetadata(Appendable):
     """Free drawings of a frame, up to 16 of each kind; further ones are ignored, which is logged once."""
 
     __slots__ = ()
@@ -290,7 +182,7 @@ class DisplayMetadata(_Appendable):
             )
 
 
-class FrameMetadata(_HasUserMetadata):
+class FrameMetadata(HasUserMetadata):
     """One frame of the batch; its fields are read-only."""
 
     __slots__ = ()
@@ -305,9 +197,9 @@ class FrameMetadata(_HasUserMetadata):
     pipeline_height: int = readable("pipeline_height")
     buffer_pts: int = readable("buffer_pts")
     ntp_timestamp: int = readable("ntp_timestamp")
-    tensor_items: Iterable[UserMetadata] = _user_items_of(TENSOR_OUTPUT_META)
-    segmentation_items: Iterable[UserMetadata] = _user_items_of(SEGMENTATION_META)
-    nvdsanalytics_frame_items: Iterable[UserMetadata] = _user_items_of(ANALYTICS_FRAME_META)
+    tensor_items: Iterable[UserMetadata] = user_items_of(TENSOR_OUTPUT_META)
+    segmentation_items: Iterable[UserMetadata] = user_items_of(SEGMENTATION_META)
+    nvdsanalytics_frame_items: Iterable[UserMetadata] = user_items_of(ANALYTICS_FRAME_META)
 
     @property
     def object_items(self) -> Iterable[ObjectMetadata]:
@@ -336,14 +228,14 @@ class FrameMetadata(_HasUserMetadata):
             raise TypeError("Invalid type for FrameMetadata.append")
 
 
-class BatchMetadata(_HasUserMetadata):
+class BatchMetadata(HasUserMetadata):
     """A batch of frames. Behind a buffer without a batch it is null: no frames, and anything else raises."""
 
     __slots__ = ("_frame",)
 
     is_audio = False
     audio_frame_items: Iterable[Any] = ()
-    preprocess_batch_items: Iterable[UserMetadata] = _user_items_of(PREPROCESS_BATCH_META)
+    preprocess_batch_items: Iterable[UserMetadata] = user_items_of(PREPROCESS_BATCH_META)
 
     def __init__(self, meta: data.BatchMeta | None) -> None:
         self._meta = NULL if meta is None else meta
