@@ -221,7 +221,8 @@ def test_frames_of_software_decoders_go_past_the_converter_and_others_through_it
 
 @pytest.mark.parametrize(("number", "expected"), [(6, 33), (7, 33), (34, 33), (36, 33), (29, 38), (37, 38), (40, 38)])
 def test_nv12_of_every_colour_space_is_marked_once_and_keeps_its_depth(number: int, expected: int) -> None:
-    buffer = NvmmFrame(*SIZE, NV12).buffer()
+    kept = NvmmFrame(*SIZE, NV12)  # which the buffer does not keep
+    buffer = kept.buffer()
     frame = nvmm._Surface.from_address(nvmm.address_of(buffer)).frames[0]
     frame.color_format = number
     assert nvmm.mark_as_bt709(buffer)
@@ -231,4 +232,5 @@ def test_nv12_of_every_colour_space_is_marked_once_and_keeps_its_depth(number: i
 
 @pytest.mark.parametrize("number", [RGB, NV12_709])
 def test_others_are_left_alone(number: int) -> None:
-    assert not nvmm.mark_as_bt709(NvmmFrame(*SIZE, number).buffer())
+    kept = NvmmFrame(*SIZE, number)
+    assert not nvmm.mark_as_bt709(kept.buffer())
