@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,109 +14,20 @@ from typing import Any
 import pytest
 
 from elements.inference.swap.status import SwapState
-from pipelines.control import CommandResult, ResultState, SetClasses, SetConfidence, SetRegion, SwapModel
-from pipelines.definition import definition_from_mapping
-from pipelines.plan import make_plan, open_runner
-from pipelines.runner import Runner
-from tests.clips import make_clip
+from pipelines.control import SwapModel
 from tests.gstorch_cli import command, environment, events, line_count
-from tests.onnx_models import NAMES, finder, save
+from tests.pipeline.swap_runs import NEW, OLD, Run, labels, make_clips, make_finders, versions
 from tests.waiting import LIMIT_S, wait_for
-
-OLD, NEW = "tests.swap_models:Old", "tests.swap_models:New"
 
 
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("clips")
-    sizes = ((160, 120), (120, 160), (128, 128), (192, 108))
-    for number, (width, height) in enumerate(sizes):
-        make_clip(folder / f"clip{number}.mp4", width, height, 30)
-    return [folder / f"clip{number}.mp4" for number in range(4)]
+    return make_clips(tmp_path_factory.mktemp("clips"))
 
 
 @pytest.fixture(scope="module")
 def finders(tmp_path_factory) -> dict[str, str]:
-    """Real networks: of another input size, layout and class list each."""
-    folder = tmp_path_factory.mktemp("models")
-    german = {"names": str(["rot", "grün", "blau"])}
-    return {
-        "small": save(finder("yolov8", (160, 160), metadata={"names": str(list(NAMES))}), folder / "small.onnx"),
-        "large": save(finder("yolox", (320, 320), metadata=german), folder / "large.onnx"),
-        "not numbers": save(
-            finder("yolov8", (160, 160), not_numbers=True, metadata={"names": str(list(NAMES))}), folder / "nan.onnx"
-        ),
-    }
-
-
-class Run:
-    """Looping clips through one infer stage, on a thread; made to be changed from the test."""
-
-    def __init__(self, clips: list[Path], out: Path, sources: dict[int, dict] | None = None, **infer: Any) -> None:
-        own = sources or {}
-        self.out = out
-        definition = {
-            "pipeline": "test",
-            "sources": [
-                {"uri": str(clip), "loop": True, "infer": {"infer": own[i]} if i in own else {}}
-                for i, clip in enumerate(clips)
-            ],
-            "stages": [{"infer": {"model": OLD, **infer}}],
-            "outputs": [{"events": {"path": str(out)}}],
-        }
-        self.runner: Runner = open_runner(make_plan(definition_from_mapping(definition, out.parent)))
-        self._thread = threading.Thread(target=self.runner.run)
-
-    def __enter__(self) -> Run:
-        self._thread.start()
-        self.wait_for_frames(8)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.runner.stop()
-        self._thread.join(LIMIT_S)
-        assert not self._thread.is_alive()
-
-    @property
-    def element(self) -> Any:
-        return self.runner.assembly.gst.get_by_name("infer")
-
-    def wait_for_frames(self, more: int) -> None:
-        target = line_count(self.out) + more
-        wait_for(lambda: line_count(self.out) >= target)
-
-    def apply(self, command: Any) -> CommandResult:
-        return self.runner.control.apply(command)
-
-    def swap(self, model: str, source: str | None = None, **options: Any) -> tuple[SwapState, str]:
-        """Ask for a model and wait for the answer and some frames behind it."""
-        result = self.apply(SwapModel("infer", model, source, options))
-        assert result.swap is not None, result.reason
-        answer = result.swap.result(LIMIT_S)
-        self.wait_for_frames(8)
-        return answer.state, answer.reason
-
-    def state(self) -> str:
-        return str(self.element.get_property("swap-state"))
-
-    def lines(self) -> list[dict[str, Any]]:
-        """All events, after the run: every frame once and in order, each with its version and labels that fit."""
-        found = events(self.out)
-        for source_id, count in enumerate(self.runner.counts):
-            numbers = [e["frame"] for e in found if e["source_id"] == source_id]
-            assert numbers == list(range(count.frames))
-        assert self.runner.exit_code() == 0, self.runner.outcome.error
-        assert all(e["models"].keys() == {"infer"} for e in found)
-        return found
-
-
-def versions(lines: list[dict[str, Any]]) -> list[str]:
-    """The models that did the frames, each once, in the order in which they came."""
-    return list(dict.fromkeys(e["models"]["infer"] for e in lines))
-
-
-def labels(lines: list[dict[str, Any]], version: str) -> set[str]:
-    return {o["label"] for e in lines if e["models"]["infer"].startswith(version) for o in e["objects"]}
+    return make_finders(tmp_path_factory.mktemp("models"))
 
 
 # --- every way in -----------------------------------------------------------------------------------------------------
@@ -361,77 +271,3 @@ def test_requests_all_at_once_are_all_answered_and_the_last_one_wins(tmp_path, c
         assert set(states) <= {SwapState.ACTIVE, SwapState.SUPERSEDED}
         run.wait_for_frames(4)
     assert run.lines()[-1]["models"]["infer"] == f"{NEW}@2"
-
-
-# --- per source -------------------------------------------------------------------------------------------------------
-
-BY_SOURCE = "tests.swap_models:BySource"
-
-
-def found_by(lines: list[dict[str, Any]], source_id: int) -> list[float]:
-    """Scores of the objects in the source's last event."""
-    return [o["confidence"] for o in [e for e in lines if e["source_id"] == source_id][-1]["objects"]]
-
-
-def test_sources_have_options_of_their_own_without_cross_talk(tmp_path, clips):
-    own = {
-        1: {"confidence": 0.2},
-        2: {"classes": ["car"], "interval": 2},
-        3: {"region": [0, 0.5, 1, 1], "confidence": 0.1},
-    }
-    with Run(clips, tmp_path / "e.jsonl", own, model=BY_SOURCE, confidence=0.6) as run:
-        run.wait_for_frames(40)
-    lines = events(run.out)
-    assert found_by(lines, 0) == [0.9, 0.7]
-    assert found_by(lines, 1) == [0.9, 0.7, 0.5, 0.3]
-    of_second = [[o["confidence"] for o in e["objects"]] for e in lines if e["source_id"] == 2]
-    assert of_second[:7] == [[0.7], [], [], [0.7], [], [], [0.7]]
-    assert found_by(lines, 3) == [0.5, 0.3]
-
-
-def test_options_of_sources_change_while_running(tmp_path, clips):
-    with Run(clips[:2], tmp_path / "e.jsonl", model=BY_SOURCE, confidence=0.6) as run:
-        assert run.apply(SetConfidence("infer", 0.4, "clip1")).state is ResultState.APPLIED
-        assert run.apply(SetRegion("infer", (0, 0.5, 1, 1), "clip1")).state is ResultState.APPLIED
-        run.wait_for_frames(10)
-        lines = events(run.out)
-        assert (found_by(lines, 0), found_by(lines, 1)) == ([0.9, 0.7], [0.5])
-        result = run.apply(SetClasses("infer", ("cat",), "clip0"))
-        assert result.state is ResultState.REFUSED
-        assert "'cat' is not a class of the model" in result.reason
-        assert run.apply(SwapModel("infer", OLD, options={"labels": 5})).reason == "labels: 5 is not text"
-        run.element.set_property("source-options", '{"0": {"classes": ["car"]}}')
-        run.wait_for_frames(10)
-        lines = events(run.out)
-        assert (found_by(lines, 0), found_by(lines, 1)) == ([0.7], [0.9, 0.7])
-        run.element.set_property("source-options", '{"0": {"classes": ["cat"]}}')
-        assert "'cat' is not a class" in run.element.get_property("swap-error")
-        assert json.loads(run.element.get_property("source-options")) == {"0": {"classes": ["car"]}}
-        assert run.apply(SetConfidence("infer", 0.8)).state is ResultState.APPLIED
-        run.wait_for_frames(10)
-    lines = run.lines()
-    assert (found_by(lines, 0), found_by(lines, 1)) == ([], [0.9])
-
-
-def test_sources_with_models_of_their_own(tmp_path, clips, finders):
-    own = {1: {"model": finders["large"]}, 3: {"model": finders["large"]}}
-    with Run(clips, tmp_path / "e.jsonl", own, model=finders["small"]) as run:
-        assert run.swap(NEW, "clip0")[0] is SwapState.ACTIVE
-        run.wait_for_frames(10)
-        assert run.apply(SwapModel("infer", None, "clip3")).state is ResultState.APPLIED
-        run.wait_for_frames(10)
-    lines = run.lines()
-    last = {e["source_id"]: e["models"]["infer"].partition("@")[0] for e in lines}
-    assert last == {0: NEW, 1: "large.onnx", 2: "small.onnx", 3: "small.onnx"}
-    assert labels([e for e in lines if e["source_id"] == 1], "large.onnx") == {"rot", "grün"}
-    assert labels([e for e in lines if e["source_id"] == 2], "small.onnx") == {"red", "green"}
-    assert {e["models"]["infer"] for e in lines if e["source_id"] == 2} == {run.runner.models()["infer"]["version"]}
-    assert run.runner.models()["infer"]["sources"].keys() == {"clip0", "clip1"}
-
-
-def test_a_model_without_a_class_that_a_source_wants_is_rejected(tmp_path, clips):
-    with Run(clips[:2], tmp_path / "e.jsonl", {1: {"classes": ["car"]}}, model=BY_SOURCE) as run:
-        state, reason = run.swap(NEW)
-        assert state is SwapState.REJECTED
-        assert "source 1: classes: 'car' is not a class of the model" in reason
-    assert versions(run.lines()) == [f"{BY_SOURCE}@1"]

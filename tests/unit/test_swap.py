@@ -1,107 +1,16 @@
-"""The states of a swap, with models that do nothing, a clock that is set by hand, and no frames."""
+"""The states of a swap."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 
-import numpy as np
 import pytest
 
-from elements.inference.config import ModelConfig
-from elements.inference.errors import ModelError
 from elements.inference.swap import swap
-from elements.inference.swap.loader import Answer
 from elements.inference.swap.options import SwapOptions
-from elements.inference.swap.served import ServedModel
-from elements.inference.swap.status import SwapState, SwapStatus
-from elements.inference.swap.swap import Swapper
-from elements.metadata.detections import Detections
+from elements.inference.swap.status import SwapState
+from tests.unit.swap_bench import Bench
 from tests.waiting import LIMIT_S
-
-BOX = (10.0, 10.0, 50.0, 50.0)
-
-
-def found(*boxes) -> Detections:
-    return Detections(np.array(boxes, np.float32).reshape(-1, 4), np.full(len(boxes), 0.9), np.zeros(len(boxes)))
-
-
-@dataclass
-class FakeModel:
-    closed: threading.Event = field(default_factory=threading.Event)
-
-    def load(self) -> None: ...
-
-    def infer(self, frames) -> list[Detections]:
-        return [found(BOX) for _ in frames]
-
-    def close(self) -> None:
-        self.closed.set()
-
-
-@dataclass
-class Bench:
-    """A swapper whose models are named a, b, c … and whose loading can be held up."""
-
-    options: SwapOptions = field(default_factory=SwapOptions)
-    now: float = 0.0
-    contents: dict[str, int] = field(default_factory=dict)
-    steps: list[SwapStatus] = field(default_factory=list)
-    loaded: list[ServedModel] = field(default_factory=list)
-    loading: threading.Event = field(default_factory=threading.Event)
-    go: threading.Event = field(default_factory=threading.Event)
-
-    def __post_init__(self) -> None:
-        self.go.set()
-        self.swapper = Swapper(
-            self.options,
-            self.prepare,
-            self.steps.append,
-            self.load,
-            lambda config, _: self.version_of(config.path),
-            self.clock,
-        )
-        self.first = self.swapper.open(ModelConfig("a"))
-
-    def load(self, config: ModelConfig) -> ServedModel:
-        if config.path != "a":
-            self.loading.set()
-            assert self.go.wait(LIMIT_S)
-        if config.path == "garbage":
-            raise ModelError("model 'garbage': it is not a complete ONNX file")
-        self.loaded.append(ServedModel(config, FakeModel(), self.version_of(config.path)))
-        return self.loaded[-1]
-
-    def version_of(self, path: str) -> str:
-        return f"{path}@{self.contents.get(path, 1)}"
-
-    def clock(self) -> float:
-        return self.now
-
-    def prepare(self, served: ServedModel, source_id: int | None) -> None:
-        if served.config.path == "unfit":
-            raise ModelError("its output is NaN")
-        if served.config.path == "exits":
-            raise SystemExit(3)
-
-    def request(self, path: str, source_id: int | None = None) -> Answer:
-        return self.swapper.request(ModelConfig(path), source_id)
-
-    def swap(self, path: str, source_id: int | None = None) -> SwapStatus:
-        return self.request(path, source_id).result(LIMIT_S)
-
-    def serves(self, source_id: int | None = None) -> str:
-        return self.swapper.active(source_id).config.path
-
-    def states(self, path: str) -> list[str]:
-        return [str(step.state) for step in self.steps if step.model == path]
-
-    def is_closed(self, path: str) -> bool:
-        """Whether all instances of a model are closed; closing has a thread of its own."""
-        return all(m.model.closed.wait(LIMIT_S) for m in self.loaded if m.config.path == path)
-
-    def is_open(self, path: str) -> bool:
-        return any(not m.model.closed.is_set() for m in self.loaded if m.config.path == path)
 
 
 @pytest.fixture
@@ -211,127 +120,6 @@ def test_memory_does_not_grow_with_swaps(bench):
         bench.swap(f"m{number}")
         assert len([m for m in bench.loaded if m.users]) <= 2
     assert all(bench.is_closed(f"m{number}") for number in range(28))
-
-
-# --- health -----------------------------------------------------------------------------------------------------------
-
-
-def well(bench, count, objects=0, seconds=0.01, source_id=0):
-    bench.swapper.went_well(bench.swapper.active(source_id), [source_id] * count, [objects] * count, seconds)
-
-
-def test_finding_nothing_where_the_old_model_did_leads_back():
-    bench = Bench(SwapOptions(no_detections=5))
-    well(bench, 2, objects=1)
-    well(bench, 4)
-    bench.swap("b")
-    well(bench, 4)
-    assert bench.serves() == "b"
-    well(bench, 1)
-    assert bench.serves() == "a"
-    assert bench.steps[-1].reason == "it found nothing in 5 frames, and the model before it did (swap.no_detections)"
-    bench.swapper.close()
-
-
-@pytest.mark.parametrize("before", [(0, 0), (3, 1), (8, 0)])
-def test_finding_nothing_is_no_fault_where_the_old_model_found_nothing_either(before):
-    frames, objects = before
-    bench = Bench(SwapOptions(no_detections=5))
-    if objects:
-        well(bench, frames, objects)
-        well(bench, 5)
-    elif frames:
-        well(bench, frames)
-    bench.swap("b")
-    well(bench, 50)
-    assert bench.serves() == "b"
-    bench.swapper.close()
-
-
-def test_three_slow_batches_in_a_row_lead_back():
-    bench = Bench(SwapOptions(max_latency=0.05))
-    bench.swap("b")
-    for seconds in (0.06, 0.06, 0.05, 0.06, 0.06):
-        well(bench, 1, seconds=seconds)
-        assert bench.serves() == "b"
-    well(bench, 1, seconds=0.07)
-    assert bench.serves() == "a"
-    assert "3 batches in a row took longer than 50 ms, the last 70 ms" in bench.steps[-1].reason
-    bench.swapper.close()
-
-
-# --- shadow -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def shadowed():
-    made = Bench(SwapOptions(shadow=2))
-    yield made
-    made.swapper.close()
-
-
-def shadow(bench, old: Detections, new: Detections, times: int = 2) -> None:
-    for _ in range(times):
-        (group,) = bench.swapper.trials([0])
-        bench.swapper.compare(group.served, [(old, new)])
-        bench.swapper.release(group)
-
-
-def until_shadow(bench, path="b") -> Answer:
-    """Ask for a model and wait until its shadow run begins."""
-    begun = threading.Event()
-    note = bench.steps.append
-    bench.swapper._notify = lambda step: (note(step), step.state is SwapState.SHADOW and begun.set())
-    answer = bench.request(path)
-    assert begun.wait(LIMIT_S)
-    return answer
-
-
-def test_a_shadow_run_that_agrees_is_followed_by_the_switch(shadowed):
-    answer = until_shadow(shadowed)
-    shadow(shadowed, found(BOX), found((12, 10, 52, 50)), times=1)
-    assert shadowed.serves() == "a"
-    assert not answer.done()
-    shadow(shadowed, found(BOX), found((12, 10, 52, 50)), times=1)
-    assert answer.result(LIMIT_S).state is SwapState.ACTIVE
-    assert shadowed.states("b") == ["loading", "shadow", "active"]
-    assert shadowed.swapper.trials([0]) == []
-
-
-@pytest.mark.parametrize(
-    ("new", "reason"),
-    [
-        (found(), "it found 0 objects where the model in force found 2"),
-        (found(BOX, BOX, BOX, BOX), "it found 8 objects"),
-        (found((35, 10, 75, 50)), "mean IoU"),
-        (found((200, 200, 240, 240)), "overlap those of the model in force by 0.00"),
-    ],
-)
-def test_a_shadow_run_that_differs_rejects_the_model(shadowed, new, reason):
-    answer = until_shadow(shadowed)
-    shadow(shadowed, found(BOX), new)
-    assert answer.result(LIMIT_S).state is SwapState.REJECTED
-    assert reason in answer.result().reason
-    assert shadowed.serves() == "a"
-    assert shadowed.is_closed("b")
-
-
-def test_a_model_that_fails_in_its_shadow_run_is_rejected(shadowed):
-    answer = until_shadow(shadowed)
-    (group,) = shadowed.swapper.trials([0])
-    shadowed.swapper.failed_trial(group.served, "ValueError: no")
-    shadowed.swapper.release(group)
-    assert answer.result(LIMIT_S).reason == "in its shadow run: ValueError: no"
-    assert shadowed.is_closed("b")
-
-
-def test_a_request_ends_the_shadow_run_of_another(shadowed):
-    first = until_shadow(shadowed, "b")
-    until_shadow(shadowed, "c")
-    assert first.result(LIMIT_S).state is SwapState.SUPERSEDED
-    (group,) = shadowed.swapper.trials([0])
-    assert group.served.config.path == "c"
-    shadowed.swapper.release(group)
 
 
 # --- models of sources ------------------------------------------------------------------------------------------------
