@@ -6,8 +6,10 @@ The real TensorRT was not run: it needs a GPU and libraries that cannot be had h
 import json
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from typer.testing import CliRunner
 
@@ -165,12 +167,12 @@ def test_built_engine_runs(tmp_path, torch):
 
 
 def test_foreign_and_stale_engines_say_what_differs(tmp_path, monkeypatch):
-    onnx = onnx_file(tmp_path)
-    path = build(BuildOptions(onnx)).path
+    source = onnx_file(tmp_path)
+    path = build(BuildOptions(source)).path
     onnx_file(tmp_path, size=(96, 96))
     with pytest.raises(ModelError, match=r"does not fit: another ONNX file; .*gstorch models build m\.onnx"):
         opened(path)
-    onnx.unlink()
+    source.unlink()
     opened(path)
     wrong = "fp16" if read_side_car(path).fingerprint.precision == "fp32" else "fp32"
     with pytest.raises(ModelError, match=f"precision: built for .*, here is {wrong}"):
@@ -183,6 +185,43 @@ def test_foreign_and_stale_engines_say_what_differs(tmp_path, monkeypatch):
     side_car_path(path).write_text("{}")
     with pytest.raises(ModelError, match="cannot be read"):
         opened(path)
+
+
+def test_a_side_car_of_wrong_types(tmp_path):
+    path = build(BuildOptions(onnx_file(tmp_path))).path
+    content = json.loads(side_car_path(path).read_text())
+    for changed in ({"metadata": 5}, {"metadata": [1]}, {"fingerprint": []}):
+        side_car_path(path).write_text(json.dumps({**content, **changed}))
+        with pytest.raises(ModelError, match=r"m\.engine\.json' beside it cannot be read .*: build the engine again"):
+            opened(path)
+    assert build(BuildOptions(tmp_path / "m.onnx")).changes == ("what it was built for cannot be read",)
+    for source in (5, "x" * 5000, "nul\0"):  # nothing that is there
+        side_car_path(path).write_text(json.dumps({**content, "source": source}))
+        opened(path)
+
+
+def test_weights_beside_the_onnx_file_count(tmp_path):
+    path = onnx_file(tmp_path)
+    model = onnx.load(path)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(300, np.float32), "more"))
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=256)
+    engine = build(BuildOptions(path)).path
+    assert not build(BuildOptions(path)).fresh
+    (tmp_path / "weights.bin").write_bytes(b"\1" * 1200)
+    with pytest.raises(ModelError, match="does not fit: another ONNX file"):
+        opened(engine)
+    assert build(BuildOptions(path)).changes == ("another ONNX file",)
+    (tmp_path / "weights.bin").unlink()
+    opened(engine)  # as where the ONNX file is not there: nothing can be told
+
+
+def test_engines_of_another_make_are_not_replaced(tmp_path):
+    path = onnx_file(tmp_path)
+    (tmp_path / "m.engine").write_bytes(b"made by trtexec")
+    with pytest.raises(ModelError, match=r"m\.engine' is there and was not made by gstorch: .*--output, .*--force"):
+        build(BuildOptions(path))
+    assert (tmp_path / "m.engine").read_bytes() == b"made by trtexec"
+    assert build(BuildOptions(path, force=True)).fresh
 
 
 def test_precision_by_version(tmp_path, tensorrt):
@@ -208,11 +247,20 @@ def test_precision_by_version(tmp_path, tensorrt):
         ({"size": None}, {}, "input size is dynamic: set --size"),
         ({}, {"size": (32, 32)}, "--size 32x32 is set, but its input is fixed to 64x64"),
         ({}, {"batch": (4, 2, 8)}, "must not fall"),
+        ({}, {"output": Path("nowhere/m.engine")}, "there is no folder 'nowhere' for the engine: make it"),
+        ({}, {"output": Path("/")}, "'/' is a folder: write the engine's file name"),
     ],
 )
 def test_what_cannot_be_built(tmp_path, file, options, message):
     with pytest.raises(ModelError, match=message):
         build(BuildOptions(onnx_file(tmp_path, **file), **options))
+
+
+def test_a_damaged_onnx_file_is_not_built(tmp_path):
+    path = onnx_file(tmp_path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ModelError, match="it is not a complete ONNX file: export or copy it again"):
+        build(BuildOptions(path))
 
 
 def test_command(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ class Fingerprint:
     """An engine fits only where all of this is the same.
 
     Attributes:
-        onnx: SHA-256 of the ONNX file.
+        onnx: SHA-256 of the ONNX file, and of the files with its weights where they lie apart (`onnx_hash`).
         tensorrt: TensorRT's version.
         gpu: the GPU's name.
         compute_capability: the GPU's, as ``9.0``.
@@ -74,10 +75,11 @@ def read_side_car(engine: str | Path) -> SideCar | None:
         content = json.loads(path.read_text(encoding="utf-8"))
         values: dict[str, Any] = content["fingerprint"]
         values["batch"], values["size"] = tuple(values["batch"]), tuple(values["size"])
-        return SideCar(Fingerprint(**values), content["source"], content["metadata"])
+        metadata = {str(key): str(value) for key, value in content["metadata"].items()}
+        return SideCar(Fingerprint(**values), str(content["source"]), metadata)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"'{path}' beside it cannot be read ({error}): build the engine again") from error
 
 
@@ -100,6 +102,33 @@ def differences(built: Fingerprint, wanted: Fingerprint | Mapping[str, Any]) -> 
         for key, value in here.items()
         if there[key] != value
     ]
+
+
+def onnx_hash(path: Path) -> str | None:
+    """SHA-256 of an ONNX file, together with the files that hold its weights if it leaves them out of itself.
+
+    ``None`` if one of them is not there, so that nothing can be told.
+    """
+    if not os.path.isfile(path):  # noqa: PTH113, Path raises where the name is too long
+        return None
+    files = [path, *(path.parent / name for name in _weight_files(path))]
+    try:
+        hashes = [sha256(file) for file in files]
+    except FileNotFoundError:
+        return None
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def _weight_files(path: Path) -> list[str]:
+    """The files that an ONNX file names for its weights; none if it is damaged, which is another matter."""
+    import onnx
+
+    try:
+        weights = onnx.load(str(path), load_external_data=False).graph.initializer
+    except Exception:  # protobuf's
+        return []
+    apart = [weight for weight in weights if weight.data_location == onnx.TensorProto.EXTERNAL]
+    return sorted({entry.value for weight in apart for entry in weight.external_data if entry.key == "location"})
 
 
 def sha256(path: str | Path) -> str:

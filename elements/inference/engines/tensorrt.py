@@ -12,7 +12,7 @@ import numpy as np
 from elements.inference.config import ModelConfig
 from elements.inference.engines.base import DeviceEngine, TorchTensor, import_torch, torch_device
 from elements.inference.engines.dims import dims_of
-from elements.inference.engines.fingerprint import SideCar, differences, read_side_car, sha256
+from elements.inference.engines.fingerprint import SideCar, differences, onnx_hash, read_side_car
 from elements.inference.engines.tensorrt_api import import_tensorrt, make_logger, this_machine
 from elements.inference.errors import ModelError
 from elements.inference.letterbox import Size
@@ -170,9 +170,9 @@ def split_header(content: bytes) -> tuple[dict[str, str], bytes]:
 def _check_fits(config: ModelConfig, side_car: SideCar, machine: Mapping[str, Any]) -> None:
     """Refuse an engine that was made for something else, or from an ONNX file that has changed since."""
     here: dict[str, Any] = dict(machine)
-    onnx = Path(config.path).parent / side_car.source if side_car.source else None
-    if onnx is not None and onnx.is_file():
-        here["onnx"] = sha256(onnx)
+    onnx = onnx_hash(Path(config.path).parent / side_car.source) if side_car.source else None
+    if onnx is not None:
+        here["onnx"] = onnx
     if config.precision != "auto":
         here["precision"] = config.precision
     wrong = differences(side_car.fingerprint, here)

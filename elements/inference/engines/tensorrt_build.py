@@ -10,7 +10,7 @@ from typing import Any
 from elements.inference.config import ModelConfig
 from elements.inference.engines.base import check_file, torch_device
 from elements.inference.engines.dims import dims_of
-from elements.inference.engines.fingerprint import Fingerprint, SideCar, differences, read_side_car, sha256
+from elements.inference.engines.fingerprint import Fingerprint, SideCar, differences, onnx_hash, read_side_car
 from elements.inference.engines.fingerprint import write_side_car as _write_side_car
 from elements.inference.engines.tensorrt_api import import_tensorrt, make_logger, this_machine
 from elements.inference.errors import ModelError
@@ -64,14 +64,16 @@ def build(options: BuildOptions) -> Built:
         ModelError: if TensorRT, a GPU or the ONNX file cannot be used.
     """
     check_file(str(options.onnx), "ONNX file")
+    output = options.output or options.onnx.with_suffix(".engine")
+    _check_writable(output)
     trt = import_tensorrt()
     device = torch_device(ModelConfig(str(options.onnx), device=options.device))
     if device.type != "cuda":
         raise ModelError("an engine is built on the GPU that it is for: set --device to cuda")
-    output = options.output or options.onnx.with_suffix(".engine")
+    half, metadata = _look_into(options.onnx)
     logger = make_logger(trt)
     builder = trt.Builder(logger)
-    typed = _half_file(options.onnx) or int(trt.__version__.split(".")[0]) >= 11
+    typed = half or int(trt.__version__.split(".")[0]) >= 11
     network = builder.create_network(_strongly_typed(trt) if typed else 0)
     parser = trt.OnnxParser(network, logger)
     if not parser.parse_from_file(str(options.onnx)):
@@ -79,13 +81,13 @@ def build(options: BuildOptions) -> Built:
         raise ModelError(f"TensorRT cannot read '{options.onnx}': {problems}")
     image = _image_input(network)
     size, batch = _shapes(options, dims_of(image.shape))
-    precision = _precision(trt, options, typed)
-    fingerprint = Fingerprint(
-        onnx=sha256(options.onnx), precision=precision, batch=batch, size=size, **this_machine(trt, device)
-    )
-    there = read_side_car(output) if output.is_file() else None
-    changes = tuple(differences(there.fingerprint, fingerprint)) if there else ()
-    if there is not None and not changes and not options.force:
+    precision = _precision(trt, options, typed, half)
+    onnx = onnx_hash(options.onnx)
+    if onnx is None:
+        raise ModelError("a file with its weights is missing: copy it beside the ONNX file")
+    fingerprint = Fingerprint(onnx=onnx, precision=precision, batch=batch, size=size, **this_machine(trt, device))
+    changes = _changes(output, fingerprint, options.force)
+    if changes == ():
         return Built(output, fresh=False)
     config = builder.create_builder_config()
     config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, WORKSPACE)
@@ -97,8 +99,37 @@ def build(options: BuildOptions) -> Built:
     plan = builder.build_serialized_network(network, config)
     if plan is None:
         raise ModelError(f"TensorRT cannot build '{options.onnx}': {'; '.join(logger.errors) or 'it does not say why'}")
-    _write(output, plan, SideCar(fingerprint, _name_from(output, options.onnx), _metadata(options.onnx)))
-    return Built(output, fresh=True, changes=changes)
+    _write(output, plan, SideCar(fingerprint, _name_from(output, options.onnx), metadata))
+    return Built(output, fresh=True, changes=changes or ())
+
+
+def _check_writable(output: Path) -> None:
+    """Building takes minutes, so what would fail after it is refused before."""
+    if output.is_dir():
+        raise ModelError(f"'{output}' is a folder: write the engine's file name to --output")
+    if not output.parent.is_dir():
+        raise ModelError(f"there is no folder '{output.parent}' for the engine: make it, or choose another --output")
+    if not os.access(output.parent, os.W_OK):
+        raise ModelError(f"'{output.parent}' cannot be written to: choose another place with --output")
+
+
+def _changes(output: Path, fingerprint: Fingerprint, force: bool) -> tuple[str, ...] | None:
+    """How the engine that is there differs from the one to build: not at all, or in what; ``None`` if there is none.
+
+    Raises:
+        ModelError: if it is of another make, which would be lost.
+    """
+    if force or not output.is_file():
+        return None
+    try:
+        there = read_side_car(output)
+    except ModelError:
+        return ("what it was built for cannot be read",)
+    if there is None:
+        raise ModelError(
+            f"'{output}' is there and was not made by gstorch: choose another --output, or replace it with --force"
+        )
+    return tuple(differences(there.fingerprint, fingerprint))
 
 
 def _strongly_typed(trt: Any) -> int:
@@ -107,7 +138,7 @@ def _strongly_typed(trt: Any) -> int:
     return 0 if flag is None else 1 << int(flag)
 
 
-def _precision(trt: Any, options: BuildOptions, typed: bool) -> str:
+def _precision(trt: Any, options: BuildOptions, typed: bool, half: bool) -> str:
     """The precision that the engine will have.
 
     Raises:
@@ -115,7 +146,7 @@ def _precision(trt: Any, options: BuildOptions, typed: bool) -> str:
     """
     if not typed:
         return "fp32" if options.precision == "fp32" else "fp16"
-    own = "fp16" if _half_file(options.onnx) else "fp32"
+    own = "fp16" if half else "fp32"
     if options.precision not in ("auto", own):
         raise ModelError(
             f"--precision {options.precision} was asked for, but '{options.onnx}' holds {own} and TensorRT "
@@ -124,20 +155,22 @@ def _precision(trt: Any, options: BuildOptions, typed: bool) -> str:
     return own
 
 
-def _half_file(path: Path) -> bool:
-    """Whether the ONNX file's image input is float16."""
+def _look_into(path: Path) -> tuple[bool, dict[str, str]]:
+    """Whether the ONNX file's image input is float16, and its metadata.
+
+    Raises:
+        ModelError: if it is damaged.
+    """
     import onnx
 
-    graph = onnx.load(str(path), load_external_data=False).graph
-    weights = {tensor.name for tensor in graph.initializer}
-    inputs = [value for value in graph.input if value.name not in weights]
-    return any(value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16 for value in inputs)
-
-
-def _metadata(path: Path) -> dict[str, str]:
-    import onnx
-
-    return {entry.key: entry.value for entry in onnx.load(str(path), load_external_data=False).metadata_props}
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # protobuf's
+        raise ModelError("it is not a complete ONNX file: export or copy it again") from error
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in weights]
+    half = any(value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16 for value in inputs)
+    return half, {entry.key: entry.value for entry in model.metadata_props}
 
 
 def _image_input(network: Any) -> Any:
