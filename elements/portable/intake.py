@@ -93,6 +93,7 @@ class Intakes:
     def __init__(self) -> None:
         self._sinks: list[int] = []
         self._array: int = _glib.g_ptr_array_new()
+        self._row = ctypes.c_void_p * 0  # of what is found
 
     def __del__(self) -> None:
         _glib.g_ptr_array_unref(self._array)
@@ -102,11 +103,11 @@ class Intakes:
         sinks = [hash(intake._sink) for intake in intakes]
         if sinks != self._sinks:  # seldom: most often all have a frame
             _glib.g_ptr_array_unref(self._array)
-            self._array, self._sinks = _glib.g_ptr_array_new(), sinks
+            self._array, self._sinks, self._row = _glib.g_ptr_array_new(), sinks, ctypes.c_void_p * len(sinks)
             for sink in sinks:
                 _glib.g_ptr_array_add(self._array, sink)
         # GLib calls the function with each sink and 0, the time to wait, and makes an array of what it returns
         found = _for_each(self._array, _pull, 0)
-        samples = ctypes.cast(found, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p))).contents[: len(sinks)]
+        samples = self._row.from_address(ctypes.c_size_t.from_address(found).value)[:]  # GPtrArray's first member
         _glib.g_ptr_array_unref(found)
         return [intake._frame_of(sample) for intake, sample in zip(intakes, samples, strict=True)]

@@ -84,10 +84,12 @@ class MuxOutput:
         return push_batch(self._pad, batch, pts, duration)
 
     def _batch_of(self, chosen: list[tuple[Source, Frame]]) -> BatchMeta:
-        batch = BatchMeta(max_frames=self._properties["batch-size"], held=HeldFrames(len(chosen)))
-        now = time.time_ns()
+        held = HeldFrames([frame.buffer for _, frame in chosen])
+        batch = BatchMeta(max_frames=self._properties["batch-size"], held=held)
+        size, padding = (self._properties["width"], self._properties["height"]), self._properties["enable-padding"]
+        now = time.time_ns() if self._properties["attach-sys-ts"] else None
         for source, frame in chosen:
-            self._append(batch, source, frame, now)
+            self._append(batch, source, frame, size, padding, now)
         return batch
 
     def announce_end_of(self, source: Source) -> None:
@@ -102,12 +104,12 @@ class MuxOutput:
         self._pad.push_event(Gst.Event.new_eos())
         self._begun = self._caps_sent = False
 
-    def _append(self, batch: BatchMeta, source: Source, frame: Frame, now: int) -> None:
-        width, height = self._properties["width"], self._properties["height"]
-        batch.held.add(frame.buffer)
+    def _append(
+        self, batch: BatchMeta, source: Source, frame: Frame, mux: tuple[int, int], padding: bool, now: int | None
+    ) -> None:
         size = (frame.layout.width, frame.layout.height)
-        place = _placement(size, (width, height), self._properties["enable-padding"])
-        batch.surfaces.append(Surface.placed(frame.buffer, frame.layout, (width, height), self._format, place))
+        place = _placement(size, mux, padding)
+        batch.surfaces.append(Surface.placed(frame.buffer, frame.layout, mux, self._format, place))
         times = buffer_times(hash(frame.buffer))
         pts = self._timestamp(source, times.pts)
         batch.frames.append(
@@ -118,11 +120,11 @@ class MuxOutput:
                 frame_number=source.next_frame,
                 buffer_pts=pts,
                 duration=times.duration,
-                ntp_timestamp=now if self._properties["attach-sys-ts"] else pts,
+                ntp_timestamp=pts if now is None else now,
                 source_width=size[0],
                 source_height=size[1],
-                pipeline_width=width,
-                pipeline_height=height,
+                pipeline_width=mux[0],
+                pipeline_height=mux[1],
             )
         )
         source.next_frame += 1

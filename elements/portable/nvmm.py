@@ -7,7 +7,9 @@ nvbufsurface.h, DeepStream 9, on 64-bit machines). Our stand-ins' own NVMM buffe
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from elements.portable.device_array import DeviceArray
 from elements.portable.device_color import rgb_of
 from elements.portable.orientation import UPRIGHT
 from elements.portable.picture import PLANAR, Image, Picture, Rect, plane_shapes
-from elements.portable.video_buffer import VideoLayout, address_of
+from elements.portable.video_buffer import VideoLayout
 
 SURFACE_SIZE = 72
 
@@ -26,6 +28,8 @@ _gst = ctypes.PyDLL("libgstreamer-1.0.so.0")  # for each frame: PyGObject's call
 _gst.gst_buffer_get_size.argtypes, _gst.gst_buffer_get_size.restype = [ctypes.c_void_p], ctypes.c_size_t
 _gst.gst_buffer_peek_memory.argtypes = [ctypes.c_void_p, ctypes.c_uint]
 _gst.gst_buffer_peek_memory.restype = ctypes.c_void_p
+_gst.gst_buffer_extract.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t]
+_gst.gst_buffer_extract.restype = ctypes.c_size_t
 _gst.gst_memory_is_type.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
 
 _PITCH_LINEAR = 0
@@ -92,6 +96,9 @@ class _Frame(ctypes.Structure):
     )
 
 
+_FRAME_BYTES = ctypes.sizeof(_Frame)
+
+
 class _Surface(ctypes.Structure):
     """NvBufSurface: a batch of frames."""
 
@@ -107,6 +114,29 @@ class _Surface(ctypes.Structure):
     )
 
 
+class _Stored(NamedTuple):
+    """What we need of a `_Frame`; ``memory`` is the address and the pitch of each plane."""
+
+    format: str
+    width: int
+    height: int
+    memory: tuple[tuple[int, int], ...]
+
+
+@functools.lru_cache(1024)  # decoders have few dozens of frames each, which come again and again
+def _stored(frame_bytes: bytes) -> _Stored:
+    frame = _Frame.from_buffer_copy(frame_bytes)
+    name = _FORMATS.get(frame.color_format)
+    if name is None or frame.layout != _PITCH_LINEAR:
+        raise ElementError(
+            f"an NVMM frame of NvBufSurface colour format {frame.color_format}, layout {frame.layout}, cannot be "
+            "read; put NVIDIA's nvvideoconvert and video/x-raw(memory:NVMM),format=RGB before the stream mux"
+        )
+    base, planes = int(frame.data or 0), frame.planes
+    memory = tuple((base + planes.offset[i], int(planes.pitch[i])) for i in range(planes.count))
+    return _Stored(name, frame.width, frame.height, memory)
+
+
 class NvmmPicture:
     """One frame in GPU memory: as `elements.portable.picture.Picture`, but the planes are downloaded when asked for.
 
@@ -118,24 +148,17 @@ class NvmmPicture:
 
     source = None  # no system memory that an output could share
 
-    def __init__(self, frame: _Frame, surface: _Surface, buffer: Gst.Buffer, layout: VideoLayout) -> None:
-        name = _FORMATS.get(frame.color_format)
-        if name is None or frame.layout != _PITCH_LINEAR:
-            raise ElementError(
-                f"an NVMM frame of NvBufSurface colour format {frame.color_format}, layout {frame.layout}, cannot be "
-                "read; put NVIDIA's nvvideoconvert and video/x-raw(memory:NVMM),format=RGB before the stream mux"
-            )
+    def __init__(self, stored: _Stored, surface: _Surface, buffer: Gst.Buffer, layout: VideoLayout) -> None:
         memory_type = surface.memory_type
         if memory_type not in (*_CUDA_MEMORY, _SYSTEM_MEMORY):
             raise ElementError(f"an NVMM frame lies in memory of type {memory_type}, which only DeepStream reads")
-        self.format, self.color = name, layout.color
+        self.format, self.color = stored.format, layout.color
         self.width, self.height = layout.width, layout.height
         self._orientation = layout.orientation
         self._buffer = buffer  # the pixels live as long as it does
-        self._device = int(surface.gpu)
+        self._device: int = surface.gpu
         self._on_host = memory_type == _SYSTEM_MEMORY
-        base, planes = int(frame.data or 0), frame.planes
-        self._memory = [(base + planes.offset[i], int(planes.pitch[i])) for i in range(planes.count)]
+        self._memory = stored.memory
         self._lock = threading.Lock()
         self._downloaded: Picture | None = None
         self._made: DeviceArray | None = None
@@ -218,31 +241,34 @@ def holds_nvmm(buffer: Gst.Buffer) -> bool:
     )
 
 
+def surface_in(buffer: Gst.Buffer) -> _Surface:
+    """A copy of the buffer's ``NvBufSurface``, which points to the frames of the buffer itself."""
+    surface = _Surface()
+    _gst.gst_buffer_extract(hash(buffer), 0, ctypes.byref(surface), SURFACE_SIZE)
+    return surface
+
+
 def nvmm_picture(buffer: Gst.Buffer, layout: VideoLayout) -> NvmmPicture:
     """The one frame of an NVMM buffer; the buffer is kept as long as the picture.
 
     Raises:
         ElementError: if the buffer holds no frame or several, or one of a kind that cannot be read.
     """
-    return _picture_at(address_of(buffer), buffer, layout)
+    surface = surface_in(buffer)
+    if surface.filled != 1 or not surface.frames:
+        raise ElementError(f"an NVMM buffer holds {surface.filled} frames; the stream mux takes one frame a buffer")
+    stored = _stored(ctypes.string_at(surface.frames, _FRAME_BYTES))
+    width, height = layout.orientation.size(stored.width, stored.height)
+    if (width, height) != (layout.width, layout.height):
+        raise ElementError(f"an NVMM frame is {width}x{height}, its caps say {layout.width}x{layout.height}")
+    return NvmmPicture(stored, surface, buffer, layout)
 
 
 def mark_as_bt709(buffer: Gst.Buffer) -> bool:
     """Declare an NV12 frame, of 8 or 10 bit, to be in BT.709 whatever it is in. Whether it was declared otherwise."""
-    frame = _Surface.from_address(address_of(buffer)).frames[0]
+    frame = surface_in(buffer).frames[0]
     marked = _AS_BT709.get(frame.color_format)
     if marked is None:
         return False
     frame.color_format = marked
     return True
-
-
-def _picture_at(address: int, buffer: Gst.Buffer, layout: VideoLayout) -> NvmmPicture:
-    surface = _Surface.from_address(address)
-    if surface.filled != 1 or not surface.frames:
-        raise ElementError(f"an NVMM buffer holds {surface.filled} frames; the stream mux takes one frame a buffer")
-    frame = surface.frames[0]
-    width, height = layout.orientation.size(frame.width, frame.height)
-    if (width, height) != (layout.width, layout.height):
-        raise ElementError(f"an NVMM frame is {width}x{height}, its caps say {layout.width}x{layout.height}")
-    return NvmmPicture(frame, surface, buffer, layout)

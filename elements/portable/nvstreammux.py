@@ -245,35 +245,38 @@ class NvStreamMux(PropertyTable, Gst.Element):
 
     def _fetch(self) -> list[Source]:
         """Take what waits and fits into the next batch. The sources that have nothing, awaited ones first."""
-        missing = []
+        missing: list[Source] = []
         with self._lock:
             wanting: list[Any] = self._batcher.wanting()
         while wanting:
             finishing = [source.finishing for source in wanting]  # see _fetch_from
-            frames = self._intakes.take([source.intake for source in wanting])
-            found = [self._accept(*each) for each in zip(wanting, frames, finishing, strict=True)]
-            empty = {id(source) for source, there in zip(wanting, found, strict=True) if not there}
-            missing += [source for source in wanting if id(source) in empty and not source.ended]
+            empty = self._accept(wanting, self._intakes.take([source.intake for source in wanting]), finishing)
+            missing += [source for source in empty if not source.ended]
+            asked = set(empty)
             with self._lock:
-                wanting = [source for source in self._batcher.wanting() if id(source) not in empty]
+                wanting = [source for source in self._batcher.wanting() if source not in asked]
         return sorted(missing, key=lambda source: source.late)
 
-    def _fetch_from(self, source: Source, wait: float) -> bool:
-        """Take a frame of one source; False if none comes within ``wait`` seconds."""
-        finishing = source.finishing  # before looking for frames: those that came before the end count
-        return self._accept(source, source.intake.take(wait), finishing)
+    def _fetch_from(self, source: Source, wait: float) -> None:
+        """Take a frame of one source, if one comes within ``wait`` seconds."""
+        finishing = [source.finishing]  # before looking for frames: those that came before the end count
+        self._accept([source], [source.intake.take(wait)], finishing)
 
-    def _accept(self, source: Source, buffer: Gst.Buffer | None, finishing: bool) -> bool:
-        """Let a frame that was taken into the next batches. ``None``: there was none, which may be the end."""
-        if buffer is None:
-            source.ended |= finishing and source.finishing
-            return False
-        if source.intake.caps_changed:
-            self._take_caps(source)
+    def _accept(self, sources: list[Source], buffers: list[Gst.Buffer | None], finishing: list[bool]) -> list[Source]:
+        """Let frames that were taken into the next batches. The sources that had none, which may be their end."""
+        empty = []
+        now = time.monotonic()
         with self._lock:
-            if not source.flushing and source.layout is not None:
-                self._batcher.put(source, Frame(buffer, source.layout), time.monotonic())
-        return True
+            for source, buffer, was_finishing in zip(sources, buffers, finishing, strict=True):
+                if buffer is None:
+                    source.ended |= was_finishing and source.finishing
+                    empty.append(source)
+                    continue
+                if source.intake.caps_changed:
+                    self._take_caps(source)
+                if not source.flushing and source.layout is not None:
+                    self._batcher.put(source, Frame(buffer, source.layout), now)
+        return empty
 
     def _take_caps(self, source: Source) -> None:
         caps = source.intake.caps

@@ -194,11 +194,13 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
         return Gst.FlowReturn.OK
 
     def _convert_batch(self, batch: BatchMeta) -> BatchMeta:
-        batch.surfaces = [self._convert(surface) for surface in batch.surfaces]
         if (self._input.width, self._input.height) == (self._output.width, self._output.height) and not (
             self._flip or self._region or self._target
         ):
+            for surface in batch.surfaces:
+                surface.format = self._output.format
             return batch
+        batch.surfaces = [self._convert(surface) for surface in batch.surfaces]
         width, height = self._input.width, self._input.height
         x1, y1, x2, y2 = self._region or (0, 0, width, height)
         left, top, right, bottom = self._target or (0, 0, self._output.width, self._output.height)

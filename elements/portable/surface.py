@@ -33,10 +33,15 @@ class _View:
     target: Rect
 
 
+_Decoded = tuple[Gst.Buffer, VideoLayout]
+"""A frame of the stream mux, at the surface's placement, that nobody has looked at: not all are."""
+
+
 class Surface:
     """One frame of a batch, of a declared ``width``, ``height`` and ``format``.
 
-    Several threads may read surfaces, the same one too. Whoever paints must own the batch (`writable_batch`).
+    Several threads may read surfaces, the same one too. Whoever paints or sets ``format`` must own the batch
+    (`writable_batch`).
 
     Attributes:
         width, height: declared size in pixels.
@@ -44,9 +49,11 @@ class Surface:
         placement: where the source's frame lies on this surface.
     """
 
-    def __init__(self, view: _View, width: int, height: int, format: str, placement: Placement) -> None:
+    __slots__ = ("_lock", "_owned", "_rgb", "_shown", "format", "height", "placement", "width")
+
+    def __init__(self, shown: _View | _Decoded, width: int, height: int, format: str, placement: Placement) -> None:
         self.width, self.height, self.format, self.placement = width, height, format, placement
-        self._view = view
+        self._shown = shown
         self._rgb: Image | None = None  # the picture at declared size, once somebody asked for it
         self._owned = False  # nobody else reads _rgb
         self._lock = threading.Lock()
@@ -58,18 +65,18 @@ class Surface:
         Raises:
             ElementError: if the buffer is smaller than its layout says, or an NVMM buffer of a kind that is not read.
         """
-        return cls._of_picture((nvmm_picture if holds_nvmm(buffer) else picture_of)(buffer, layout))
+        return cls._of_picture(_picture_of((buffer, layout)))
 
     @classmethod
     def placed(
         cls, buffer: Gst.Buffer, layout: VideoLayout, size: tuple[int, int], format: str, placement: Placement
     ) -> Surface:
-        """A decoded frame where ``placement`` says, on a black surface of (width, height) ``size``. Errors as above.
+        """A decoded frame where ``placement`` says, on a black surface of (width, height) ``size``.
 
-        The same as `of_buffer` and `mapped`, for the many frames of the stream mux in one step.
+        The same as `of_buffer` and `mapped`, but the buffer is looked at when somebody asks for the picture, who then
+        gets the errors, too.
         """
-        picture = (nvmm_picture if holds_nvmm(buffer) else picture_of)(buffer, layout)
-        return cls(_View(picture, picture.whole, _box(placement)), *size, format, placement)
+        return cls((buffer, layout), *size, format, placement)
 
     @classmethod
     def of_array(cls, rgb: Image) -> Surface:
@@ -81,6 +88,15 @@ class Surface:
         size = (picture.width, picture.height)
         view = _View(picture, picture.whole, picture.whole)
         return cls(view, *size, picture.format, Placement.stretched(size, size))
+
+    @property
+    def _view(self) -> _View:
+        """What is shown; with the lock held."""
+        shown = self._shown
+        if not isinstance(shown, _View):
+            picture = _picture_of(shown)
+            self._shown = shown = _View(picture, picture.whole, _box(self.placement))
+        return shown
 
     # --- geometry: declarations only ----------------------------------------------------------------------------------
 
@@ -148,9 +164,16 @@ class Surface:
         picture = self._whole_source()
         return None if picture is None else picture.tensor
 
-    def _whole_source(self) -> Picture | NvmmPicture | None:
+    def _device_view(self) -> _View | None:
+        """The view, ``None`` for a decoded frame in host memory, which need not be mapped to tell that."""
         with self._lock:
-            view = self._view
+            shown = self._shown
+            return self._view if isinstance(shown, _View) or holds_nvmm(shown[0]) else None
+
+    def _whole_source(self) -> Picture | NvmmPicture | None:
+        view = self._device_view()
+        if view is None:
+            return None
         place, picture = self.placement, view.picture
         complete = (picture.width, picture.height) == (place.source_width, place.source_height)
         shown = _near(view.window, picture.whole) and _near(view.target, _box(place))
@@ -164,8 +187,9 @@ class Surface:
         Raises:
             ElementError: if torch is needed and not installed.
         """
-        with self._lock:
-            view = self._view
+        view = self._device_view()
+        if view is None:
+            return None
         tensor = view.picture.tensor
         if tensor is None or view.picture.whole == view.window == view.target == (0, 0, self.width, self.height):
             return tensor
@@ -188,7 +212,7 @@ class Surface:
                     self._rgb = self._rgb.copy()
                     self._owned = True
                 picture = _rgb_picture(self._rgb)
-                self._view = _View(picture, picture.whole, picture.whole)
+                self._shown = _View(picture, picture.whole, picture.whole)
             return self._rgb
 
     def resample(self, width: int, height: int, region: Rect | None = None, out: Image | None = None) -> Image:
@@ -264,6 +288,10 @@ class Surface:
             window = _mapped_rect((x1, y1, x2, y2), target, view.window)
             view.picture.rgb(window, x2 - x1, y2 - y1, canvas[y1:y2, x1:x2])
         return canvas
+
+
+def _picture_of(decoded: _Decoded) -> Picture | NvmmPicture:
+    return (nvmm_picture if holds_nvmm(decoded[0]) else picture_of)(*decoded)
 
 
 def _rgb_picture(rgb: Image) -> Picture:

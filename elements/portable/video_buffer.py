@@ -154,19 +154,6 @@ def twin_of(buffer: Gst.Buffer) -> Gst.Buffer:
     return buffer.copy_region(everything, 0, buffer.get_size())
 
 
-def address_of(buffer: Gst.Buffer) -> int:
-    """Where the first memory's bytes lie, for buffers whose memory stays where it is when it is unmapped.
-
-    Raises:
-        ElementError: if GStreamer cannot map it.
-    """
-    info = _MapInfo()
-    if not _gst.gst_buffer_map(hash(buffer), ctypes.byref(info), _READ):
-        raise ElementError("GStreamer could not map a frame's memory")
-    _gst.gst_buffer_unmap(hash(buffer), ctypes.byref(info))
-    return int(info.data)
-
-
 def _offsets_and_strides(buffer: Gst.Buffer, layout: VideoLayout) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Where the buffer's planes lie. Read with ctypes: through PyGObject it takes longer than all else of a frame."""
     meta = _video.gst_buffer_get_video_meta(hash(buffer))

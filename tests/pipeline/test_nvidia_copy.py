@@ -223,7 +223,7 @@ def test_frames_of_software_decoders_go_past_the_converter_and_others_through_it
 def test_nv12_of_every_colour_space_is_marked_once_and_keeps_its_depth(number: int, expected: int) -> None:
     kept = NvmmFrame(*SIZE, NV12)  # which the buffer does not keep
     buffer = kept.buffer()
-    frame = nvmm._Surface.from_address(nvmm.address_of(buffer)).frames[0]
+    frame = nvmm.surface_in(buffer).frames[0]
     frame.color_format = number
     assert nvmm.mark_as_bt709(buffer)
     assert frame.color_format == expected
