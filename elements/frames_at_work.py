@@ -38,14 +38,15 @@ class FramesAtWork:
         by_batch_id = {cast(BatchFrame, one.frame).batch_id: one for group in found for one in group.each()}
         said, batch_meta = self._said, self._api.Buffer(buffer).batch_meta
         for frame_meta in batch_meta.frame_items:
-            if frame_meta.batch_id not in by_batch_id:
+            result = by_batch_id.get(frame_meta.batch_id)
+            if result is None:
                 continue
-            frame, detections, names, version = by_batch_id[frame_meta.batch_id]
-            placement = cast(BatchFrame, frame).placement
-            write_detections(
-                batch_meta, frame_meta, detections, placement, names, said.component_id, self._api.osd,
-                class_offset=said.class_offset,
-            )  # fmt: skip
+            frame, detections, names, version = result
+            if len(detections):
+                write_detections(
+                    batch_meta, frame_meta, detections, cast(BatchFrame, frame).placement, names, said.component_id,
+                    self._api.osd, class_offset=said.class_offset,
+                )  # fmt: skip
             editor = find_editor(frame_meta)
             if editor is not None:
                 editor.mark_inferred(frame_meta)

@@ -109,19 +109,24 @@ def read_jsons(target: Any, names: Collection[str]) -> dict[str, Any]:
     Raises:
         EditError: see the module.
     """
-    return _jsons(editor_of(target), target, names)
+    return {name: json.loads(text) for name, text in _json_texts(editor_of(target), target, names).items()}
 
 
 def find_jsons(target: Any, names: Collection[str]) -> dict[str, Any]:
     """As `read_jsons`, but nothing where metadata cannot be edited, since nothing can be attached there either."""
+    return {name: json.loads(text) for name, text in find_json_texts(target, names).items()}
+
+
+def find_json_texts(target: Any, names: Collection[str]) -> dict[str, str]:
+    """`find_jsons`, not parsed."""
     editor = find_editor(target)
-    return {} if editor is None else _jsons(editor, target, names)
+    return {} if editor is None else _json_texts(editor, target, names)
 
 
-def _jsons(editor: Editor, target: Any, names: Collection[str]) -> dict[str, Any]:
+def _json_texts(editor: Editor, target: Any, names: Collection[str]) -> dict[str, str]:
     types = _json_types(editor, tuple(names))
     texts = editor.texts(target, types)
-    return {types[number]: json.loads(text) for number, text in texts.items()} if texts else {}
+    return {types[number]: text for number, text in texts.items()} if texts else {}
 
 
 def json_meta_type(target: Any, name: str) -> int:
@@ -134,6 +139,7 @@ def _json_types(editor: Editor, names: tuple[str, ...]) -> dict[int, str]:
     return {_json_type(editor, name): name for name in names}
 
 
+@functools.lru_cache(maxsize=256)
 def _json_type(editor: Editor, name: str) -> int:
     return editor.meta_type(_JSON_TYPE + name)
 

@@ -29,12 +29,14 @@ class PlainEditor:
     def attach_text(self, target: Any, meta_type: int, text: str) -> None:
         """User metadata with ``text`` on a batch, frame or object; what it had of this type goes."""
         user = target._meta.user
-        user[:] = [meta for meta in user if meta.meta_type != meta_type]
+        if user:
+            user[:] = [meta for meta in user if meta.meta_type != meta_type]
         user.append(UserMeta(meta_type, text))
 
     def texts(self, target: Any, meta_types: Collection[int]) -> dict[int, str]:
         """What `attach_text` stored, by type, as far as there is something."""
-        return {meta.meta_type: meta.data for meta in target._meta.user if meta.meta_type in meta_types}
+        user = target._meta.user
+        return {meta.meta_type: meta.data for meta in user if meta.meta_type in meta_types} if user else {}
 
     def classify(
         self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from elements.metadata.edit import find_jsons
+from elements.metadata.edit import find_json_texts
 from elements.metadata.utc import utc_text
 from pipelines.operators.event_objects import ANALYTICS, ObjectEntries
 from pipelines.operators.exchange import EVENTS, MODELS, placement_of
@@ -62,6 +64,14 @@ class EventMaker:
             "time_utc": utc_text(frame.ntp_timestamp),
             "width": placement.source_width,
             "height": placement.source_height,
-            **find_jsons(frame, (MODELS, ANALYTICS, EVENTS)),
+            **_attached(frame),
             "objects": entries.read(frame, placement),
         }
+
+
+def _attached(frame: Any) -> dict[str, Any]:
+    texts = find_json_texts(frame, (MODELS, ANALYTICS, EVENTS))
+    return {name: (_models if name == MODELS else json.loads)(text) for name, text in texts.items()}
+
+
+_models = functools.lru_cache(256)(json.loads)  # all frames have the same until a model is exchanged
