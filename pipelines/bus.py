@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from elements.base import Gst
+from pipelines.thread_states import on_stream_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,17 @@ class BusWatch:
         self._inbox = inbox
         self._bus = pipeline.get_bus()
         self._bus.enable_sync_message_emission()
-        self._handler = self._bus.connect("sync-message", self._on_message)
+        self._handlers = (
+            self._bus.connect("sync-message", self._on_message),
+            self._bus.connect("sync-message::stream-status", on_stream_status, pipeline),
+        )
         _watch_log.disabled = True
 
     def close(self) -> None:
         """Stop listening."""
         _watch_log.disabled = False
-        self._bus.disconnect(self._handler)
+        for handler in self._handlers:
+            self._bus.disconnect(handler)
         self._bus.disable_sync_message_emission()
 
     def _on_message(self, _bus: Gst.Bus, message: Gst.Message) -> None:
