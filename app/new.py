@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import getpass
 import importlib.util
+import json
 import keyword
 import re
 import shlex
@@ -86,7 +88,7 @@ def render(kind: str, name: str, folder: Path) -> tuple[dict[Path, str], str]:
     words = {
         "name": name,
         "class_name": class_name,
-        "author": getpass.getuser(),
+        "author": _author(),
         "folder": shlex.quote(str(folder)),
         "full_folder": shlex.quote(str(folder.absolute())),
         "env": shlex.quote(str(ELEMENTS / "env.sh")),
@@ -95,7 +97,24 @@ def render(kind: str, name: str, folder: Path) -> tuple[dict[Path, str], str]:
     texts = {file.relative_to(root): file.read_text(encoding="utf-8") for file in sorted(root.rglob(f"*{_SUFFIX}"))}
     made = {file: Template(text).substitute(words) for file, text in texts.items()}
     afterwards = made.pop(Path(_NEXT))
+    if any(_imports(text, class_name, name) for file, text in made.items() if ".py" in file.suffixes):
+        raise NewError(f"its class '{class_name}' would hide what the file uses: use for example 'my_{name}'")
     return {folder / _named(file, name): text for file, text in made.items()}, afterwards
+
+
+def _author() -> str:
+    """The user's name as it can stand in a string of Python."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have none
+        user = "you"
+    return json.dumps(user, ensure_ascii=False)[1:-1]
+
+
+def _imports(source: str, wanted: str, own: str) -> bool:
+    """Whether a file of Python imports that name from elsewhere than module ``own``."""
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) and node.module != own]
+    return any(alias.name == wanted for node in imports for alias in node.names)
 
 
 def _named(file: Path, name: str) -> Path:

@@ -44,6 +44,35 @@ def test_the_test_passes_as_it_is(folder, test):
     assert " passed" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["py_infer", "gst_fake_sink"])
+def test_names_of_types_that_are_there_do_no_harm(tmp_path, name):
+    """GObject's types have names of their own, such as PyInfer and GstFakeSink."""
+    assert new("element", name, cwd=tmp_path).code == 0
+    test_the_test_passes_as_it_is(tmp_path, f"elements/test_{name}.py")
+
+
+def test_a_class_that_would_hide_an_import(tmp_path):
+    result = new("element", "gst", cwd=tmp_path)
+    assert (result.code, list(tmp_path.iterdir())) == (1, [])
+    assert "its class 'Gst' would hide what the file uses: use for example 'my_gst'" in result.stderr
+
+
+@pytest.mark.parametrize(("user", "author"), [('a "b" \\', r'a \"b\" \\'), (None, "you")])
+def test_authors(monkeypatch, user, author):
+    from app import new as commands
+
+    def ask():
+        if user is None:
+            raise KeyError("getpwuid(): uid not found")
+        return user
+
+    monkeypatch.setattr(commands.getpass, "getuser", ask)
+    files, _ = commands.render("element", "bright", Path("x"))
+    text = files[Path("x/python/bright.py")]
+    assert f'"{author}")  # for gst-inspect-1.0' in text
+    compile(text, "bright.py", "exec")
+
+
 # --- elements ---------------------------------------------------------------------------------------------------------
 
 
