@@ -57,7 +57,7 @@ def test_a_class_that_would_hide_an_import(tmp_path):
     assert "its class 'Gst' would hide what the file uses: use for example 'my_gst'" in result.stderr
 
 
-@pytest.mark.parametrize(("user", "author"), [('a "b" \\', r'a \"b\" \\'), (None, "you")])
+@pytest.mark.parametrize(("user", "author"), [('a "b" \\', r"a \"b\" \\"), (None, "you")])
 def test_authors(monkeypatch, user, author):
     from app import new as commands
 
