@@ -1,4 +1,4 @@
-# gstorch on NVIDIA DeepStream. Not built or run by us yet; see the README.
+# gstorch on NVIDIA DeepStream. Not built or run by us yet; see docs/containers.md.
 #
 #   docker build -t gstorch:deepstream .
 #   docker run --rm --gpus all --read-only --tmpfs /tmp -v "$PWD/clips:/data:ro" -v gstorch-out:/out gstorch:deepstream \
