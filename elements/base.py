@@ -107,6 +107,24 @@ def requested(pad: Gst.Pad) -> Gst.Pad:
     return pad
 
 
+def all_of(iterator: Gst.Iterator) -> list[Any]:
+    """What a GStreamer iterator gives; it begins again when that changes meanwhile.
+
+    In place of fields as ``Element.pads``, ``srcpads`` or ``Bin.children``: those are read without a lock and without
+    references, so that a pad which another thread removes at that moment ends the process.
+    """
+    found: list[Any] = []
+    while True:
+        result, item = iterator.next()
+        if result == Gst.IteratorResult.OK:
+            found.append(item)
+        elif result == Gst.IteratorResult.RESYNC:
+            iterator.resync()
+            found.clear()
+        else:
+            return found
+
+
 # --- properties -------------------------------------------------------------------------------------------------------
 
 

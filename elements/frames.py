@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from elements.base import ElementError, Gst
+from elements.base import ElementError, Gst, all_of
 from elements.inference.frame import ArrayFrame, Frame, Image, Region
 from elements.metadata.placement import Placement
 from elements.portable import frames as portable
@@ -88,7 +88,7 @@ def mux_pads(element: Gst.Element) -> bool:
     top: Any = element
     while top.get_parent() is not None:
         top = top.get_parent()
-    muxes = top.iterate_all_by_element_factory_name("nvstreammux") if isinstance(top, Gst.Bin) else ()
+    muxes = all_of(top.iterate_all_by_element_factory_name("nvstreammux")) if isinstance(top, Gst.Bin) else []
     # the mux that USE_NEW_NVSTREAMMUX chooses has no such property and leaves frames as they are
     found = {bool(mux.get_property("enable-padding")) for mux in muxes if mux.find_property("enable-padding")}
     if len(found) > 1:

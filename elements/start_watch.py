@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from elements.base import Gst
+from elements.base import Gst, all_of
 
 _LOOK_EVERY = 0.25  # seconds
 _STILL_AFTER = 0.5  # nothing at all runs: there will be nothing
@@ -47,12 +47,12 @@ class StartWatch:
 
 def _activity(container: Gst.Bin) -> tuple[bool, bool]:
     """Whether a pad that drives the reading has a running task (a source's, or a sink pad that pulls), and any pad."""
-    elements: list[Gst.Element] = []
-    container.iterate_recurse().foreach(elements.append)
     reading = running = False
-    for element in elements:
-        for pad in element.pads:
+    for element in all_of(container.iterate_recurse()):
+        pads = all_of(element.iterate_pads())
+        is_source = not any(pad.direction == Gst.PadDirection.SINK for pad in pads)
+        for pad in pads:
             if pad.get_task_state() == Gst.TaskState.STARTED:
                 running = True
-                reading = reading or pad.direction == Gst.PadDirection.SINK or not element.sinkpads
+                reading = reading or is_source or pad.direction == Gst.PadDirection.SINK
     return reading, running

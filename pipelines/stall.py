@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from elements.base import Gst
+from elements.base import Gst, all_of
 from pipelines.graph import Graph, Node
 
 INFERENCE = "pyinfer"
@@ -77,7 +77,7 @@ def _behind(graph: Graph, start: str) -> Iterator[str]:
 
 
 def _is_busy(element: Gst.Element) -> bool:
-    for pad in element.sinkpads:
+    for pad in all_of(element.iterate_sink_pads()):
         lock = pad.stream_rec_lock
         if not lock.trylock():
             return True

@@ -15,6 +15,7 @@ from elements.base import (
     GObject,
     Gst,
     PropertyTable,
+    all_of,
     gproperties,
     guarded,
     keep_floating,
@@ -190,7 +191,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
 
     def _dismantle(self) -> None:
         """Remove everything inside, so that the next start begins afresh."""
-        for pad in list(self.srcpads):
+        for pad in all_of(self.iterate_src_pads()):
             pad.set_active(False)
             self.remove_pad(pad)
         for element in [*self._tail, *([self._inner] if self._inner else [])]:
@@ -260,7 +261,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             self._exposed = self._expose("vsrc_%u", self._tail[-1].get_static_pad("src"))
 
     def _expose(self, template_name: str, target: Gst.Pad) -> Gst.Pad:
-        number = sum(pad.get_name().startswith(template_name[:5]) for pad in self.srcpads)
+        number = sum(pad.get_name().startswith(template_name[:5]) for pad in all_of(self.iterate_src_pads()))
         template = self.get_pad_template(template_name)
         ghost = Gst.GhostPad.new_from_template(template_name.replace("%u", str(number)), target, template)
         ghost.set_query_function_full(_answer_queries)

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from elements.base import Gst, post_error
+from elements.base import Gst, all_of, post_error
 from elements.portable.pyservicemaker.messages import EOSMessage, PipelineMessage, pipeline_message
 
 log = logging.getLogger("gstorch.pyservicemaker")
@@ -76,7 +76,7 @@ class Playback:
         A source that is held in preroll takes the event only afterwards. The pipeline's own ``send_event`` would wait
         for that with the pipeline's state lock, which the end of the preroll needs; hence source by source, in threads.
         """
-        for source in self._pipeline.iterate_sources():
+        for source in all_of(self._pipeline.iterate_sources()):
             threading.Thread(target=source.send_event, args=(Gst.Event.new_eos(),), daemon=True).start()
 
     def seek(self, position: int) -> None:

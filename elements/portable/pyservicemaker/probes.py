@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from elements.base import Gst
+from elements.base import Gst, all_of
 from elements.portable.carrier import batch_at
 from elements.portable.pyservicemaker.buffer import Buffer, own_batch
 from elements.portable.pyservicemaker.handles import STALE
@@ -102,7 +102,7 @@ class Probe(Object):
         return created
 
     def _attach(self, element: Gst.Element, tips: str) -> None:
-        pad = element.get_static_pad(tips) if tips else next(reversed(element.srcpads), None)
+        pad = element.get_static_pad(tips) if tips else next(reversed(all_of(element.iterate_src_pads())), None)
         if pad is None or pad.direction != Gst.PadDirection.SRC:
             log.error("probe '%s': %s has no src pad '%s'", self.name, element.get_name(), tips or "src")
             raise RuntimeError("Probe failure")
