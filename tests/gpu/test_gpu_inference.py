@@ -1,5 +1,6 @@
 """Inference on a CUDA GPU: the same answers as on the CPU, one copy to the host per batch, memory that stays flat."""
 
+import copy
 import gc
 import json
 
@@ -9,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch and a CUDA GPU")
 
 from elements.inference.config import ModelConfig  # noqa: E402
+from elements.inference.engines.torch import ModuleEngine  # noqa: E402
+from elements.inference.engines.torch_files import LoadedModule, load_module  # noqa: E402
 from elements.inference.errors import FrameError, ModelError  # noqa: E402
 from elements.inference.frame import ArrayFrame  # noqa: E402
 from elements.inference.gpu import path as device_path  # noqa: E402
@@ -233,6 +236,21 @@ def test_models_that_are_gone_leave_no_memory():
         model.close()
         reserved.append(torch.cuda.memory_reserved())
     assert reserved[-1] <= reserved[0]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_float32_is_not_rounded_to_tf32(tmp_path, traced):
+    torch.manual_seed(0)
+    network, pictures = torch.nn.Conv2d(3, 16, 5).eval(), torch.rand(2, 3, 64, 64)
+    expected = copy.deepcopy(network).double()(pictures.double())
+    module = network
+    if traced:
+        torch.jit.save(torch.jit.trace(network, pictures), tmp_path / "network.torchscript")
+        module = load_module(ModelConfig(str(tmp_path / "network.torchscript")), torch.device("cuda")).module
+    engine = ModuleEngine(LoadedModule(module.cuda()), torch.device("cuda"), "fp32")
+    for run in (engine.forward, engine.twin()):
+        (found,) = run(pictures.cuda())
+        assert (found.detach().cpu() - expected).abs().max() < 1e-5  # with TF32 about 3e-4
 
 
 def test_batches_may_overlap():

@@ -1,5 +1,6 @@
 """Torch engines on the CPU: every layout and kind of file gives the boxes that the ONNX finders give."""
 
+import copy
 import json
 import re
 import zipfile
@@ -11,7 +12,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from elements.inference.config import ModelConfig  # noqa: E402
 from elements.inference.engines import torch as torch_engine  # noqa: E402
-from elements.inference.engines.torch_files import LoadedModule  # noqa: E402
+from elements.inference.engines.torch_files import LoadedModule, load_module  # noqa: E402
 from elements.inference.errors import FrameError, ModelError  # noqa: E402
 from elements.inference.frame import ArrayFrame  # noqa: E402
 from elements.inference.gpu import path as device_path  # noqa: E402
@@ -141,6 +142,27 @@ def test_metadata_of_torchscript(tmp_path):
     model = loaded(path, labels=None, input_size=None)
     assert model.names == ("r", "g", "b")
     assert model._network.size == (320, 320)
+
+
+def test_convolutions_of_torchscript_stay_in_float32(tmp_path):
+    """Traced ones may round their input to TF32 on a GPU; loaded they may not, and copies of them neither."""
+    path, picture = tmp_path / "network.torchscript", torch.rand(1, 3, 8, 8)
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Sequential(torch.nn.ConvTranspose2d(4, 4, 2)))
+    torch.jit.save(torch.jit.trace(network.eval(), picture), path)
+    module = load_module(ModelConfig(str(path)), torch.device("cpu")).module
+    assert [may_round(torch.jit.load(path)), may_round(module), may_round(copy.deepcopy(module))] == [
+        {True},
+        {False},
+        {False},
+    ]
+    assert torch.equal(module(picture), network(picture))
+
+
+def may_round(module):
+    graph = module.inlined_graph  # its nodes do not outlive it
+    convolutions = graph.findAllNodes("aten::_convolution")
+    assert len(convolutions) == 2
+    return {list(node.inputs())[-1].toIValue() for node in convolutions}
 
 
 @pytest.mark.parametrize(("batch", "most", "expected"), [(4, None, (4, None)), (4, 8, (None, 8))])

@@ -35,6 +35,8 @@ class ModuleEngine(DeviceEngine):
         self.metadata: Mapping[str, str] = loaded.metadata
         self.channels_last = self.can_capture = self.on_gpu
         dtype = _dtype(precision, loaded.dtype, self.on_gpu)
+        if self.on_gpu and dtype is torch.float32:  # for the whole process: there is one switch for all its threads
+            torch.backends.cudnn.allow_tf32 = False
         if loaded.dtype is None:  # an exported program stays as it is
             self.module.to(dtype=dtype)
             if self.channels_last:

@@ -26,6 +26,7 @@ from elements.inference.errors import ModelError, brief
 from elements.inference.params import call_with_params, import_object
 
 METADATA_FILES = ("config.txt", "metadata.json")  # JSON beside the network; ultralytics writes config.txt
+_WITH_ALLOW_TF32 = 13  # arguments of aten::_convolution since torch 1.7; the last one
 _TRUST = "can run any code when it is loaded: if you know where it comes from, set trust: true"
 _FILE_OPERATORS = re.compile(rb"\b(save|from_file|load_tensor)\s*\(")  # of TorchScript, and all that it has
 _PICKLE_STARTS = b"\x80"  # protocol 2 and later
@@ -133,7 +134,22 @@ def _script(config: ModelConfig, device: Any) -> LoadedModule:
             f"torch {torch.__version__} cannot load it as TorchScript: {brief(error)}. "
             "Save it again with torch.jit.save"
         ) from error
+    _compute_as_asked(module)
     return LoadedModule(module.eval(), metadata=_metadata(extra))
+
+
+def _compute_as_asked(module: Any) -> None:
+    """Let no convolution of TorchScript round its float32 input to TF32, which tracing writes into each of them.
+
+    That is 10 bit in place of 23, and moves boxes. It is an argument, so that torch's own switch does not reach it.
+    """
+    graph = module.graph
+    import_torch()._C._jit_pass_inline(graph)
+    for node in graph.findAllNodes("aten::_convolution"):
+        inputs = list(node.inputs())
+        if len(inputs) == _WITH_ALLOW_TF32:
+            with graph.insert_point_guard(node):
+                node.replaceInput(len(inputs) - 1, graph.insertConstant(False))
 
 
 def _check_script(path: str) -> None:
