@@ -82,6 +82,9 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
         self._api = pyservicemaker()
         try:
             options = resolve_options(self.values, self.user_set)
+        except ModelError as error:
+            raise ElementError(str(error)) from None
+        try:
             session = Session(
                 options.model,
                 options.on_error,

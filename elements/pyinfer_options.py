@@ -158,12 +158,15 @@ def resolve_options(values: Mapping[str, Any], user_set: set[str]) -> Options:
         raise ModelError(f"on-error: '{element['on_error']}' is neither stop nor skip")
     for key in ("interval", "unique_id", "class_offset"):
         number = element.get(key, 0)
-        if not isinstance(number, int) or number < 0:
-            raise ModelError(f"{key}: '{number}' is not a whole number of 0 or more")
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**31:
+            raise ModelError(f"{key}: '{number}' is not a whole number from 0 to {2**31 - 1}")
     if "operate_on" in element:
         element["operate_on"] = OperateOn.from_mapping(_of_type(element["operate_on"], dict, "operate-on"))
     if "source_names" in element:
-        element["source_names"] = tuple(_of_type(element["source_names"], list, "source-names"))
+        names = _of_type(element["source_names"], list, "source-names")
+        if not all(isinstance(name, str) for name in names):
+            raise ModelError(f"source-names: '{names}' is no list of texts")
+        element["source_names"] = tuple(names)
     if "source_options" in element:
         element["source_options"] = source_options_of(element["source_options"])
     if "swap_options" in element:
@@ -181,8 +184,11 @@ def read_options(path: str) -> dict[str, Any]:
     """
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ModelError(f"config-file-path '{path}': {error}") from error
+    except OSError as error:
+        raise ModelError(f"config-file-path '{path}': {error.strerror}") from None
+    except (UnicodeDecodeError, ValueError, yaml.YAMLError) as error:
+        text = "; ".join(line.strip() for line in str(error).splitlines())
+        raise ModelError(f"config-file-path '{path}' is no YAML: {text}") from None
     if not isinstance(content, dict):
         raise ModelError(f"config-file-path '{path}': expected lines like 'model: people.onnx'")
     known = ["model", *(f.name for f in fields(ModelConfig) if f.name != "path"), *_ELEMENT_OPTIONS]

@@ -58,6 +58,10 @@ class OperateOn:
             value = getattr(self, key)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise ModelError(f"operate-on: {key}: {value!r} is not a number of 0 or more")
+            if key not in ("refresh", "rate") and value != int(value):
+                raise ModelError(f"operate-on: {key}: {value!r} is not a whole number")
+        if not isinstance(self.classes, tuple) or not all(isinstance(item, str | int) for item in self.classes):
+            raise ModelError(f"operate-on: classes: {self.classes!r} is no list of names and numbers")
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> OperateOn:
@@ -72,7 +76,8 @@ class OperateOn:
                 raise unknown_key(key, known, "operate-on: ")
         if "id" not in values:
             raise ModelError("operate-on: 'id' is missing: the unique-id of the stage whose objects it works on")
-        return cls(**{**values, "classes": tuple(values.get("classes", ()))})
+        classes = values.get("classes", ())
+        return cls(**{**values, "classes": tuple(classes) if isinstance(classes, list | tuple) else classes})
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any, Literal, get_args, get_type_hints
 
 from elements.inference.errors import ModelError, unknown_key
@@ -80,6 +81,7 @@ class ModelConfig:
     postprocess: str | None = None
 
     def __post_init__(self) -> None:
+        _check_types(self)
         for key in ("confidence", "iou"):
             if not 0 <= getattr(self, key) <= 1:
                 raise ModelError(f"{key}: {getattr(self, key)} is not between 0 and 1")
@@ -99,6 +101,8 @@ class ModelConfig:
             raise ModelError(f"params: '{self.params}' is no mapping of names to values")
         if self.pad is not None and not 0 <= self.pad <= 255:
             raise ModelError(f"pad: {self.pad} is not between 0 and 255")
+        if self.batch_size < 0:
+            raise ModelError(f"batch_size: {self.batch_size} is below 0")
         if self.input_size is not None and min(self.input_size) < 32:
             raise ModelError(f"input_size: {self.input_size[0]}x{self.input_size[1]} is below 32x32")
 
@@ -126,9 +130,30 @@ class ModelConfig:
             values["input_size"] = parse_size(values["input_size"])
         if isinstance(values.get("rectangular"), str):  # as a property of an element
             values["rectangular"] = {"true": True, "false": False}.get(values["rectangular"], values["rectangular"])
-        if "classes" in values:
+        if isinstance(values.get("classes"), str | Sequence):
             values["classes"] = tuple(parse_list(values["classes"]))
         return cls(**values)
+
+
+_TEXTS = ("path", "layout", "device", "weights", "postprocess")
+_NUMBERS = {"confidence": Real, "iou": Real, "pad": Integral, "batch_size": Integral}
+
+
+def _check_types(config: ModelConfig) -> None:
+    """Refuse what YAML may hold and an option may not: numbers for texts, lists for numbers."""
+    for key in _TEXTS:
+        value = getattr(config, key)
+        if not isinstance(value, str | None):
+            raise ModelError(f"{key}: {value!r} is no text: put it in quotes")
+    for key, kind in _NUMBERS.items():
+        value = getattr(config, key)
+        if isinstance(value, bool) or not isinstance(value, kind | None):
+            raise ModelError(f"{key}: {value!r} is no {'whole ' if kind is Integral else ''}number")
+    for key, kinds in {"labels": str, "classes": str | Integral}.items():
+        value = getattr(config, key)
+        items = [] if value is None or isinstance(value, str) else value
+        if not isinstance(items, Sequence) or not all(isinstance(item, kinds) for item in items):
+            raise ModelError(f"{key}: {value!r} is no list of names")
 
 
 _HINTS = get_type_hints(ModelConfig)

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -160,10 +161,10 @@ def check_file(path: str, key: str = "model-path") -> None:
     """Raise `ModelError` unless ``path`` is a file."""
     if not path:
         raise ModelError(f"no file is given: check {key}")
-    if not Path(path).is_file():
+    if not os.path.isfile(path):  # noqa: PTH113, Path raises where a name is too long
         if Path(path).suffix == ".engine" and (onnx := Path(path).with_suffix(".onnx")).is_file():
             raise ModelError(f"there is no such file yet: make it for this machine with gstorch models build '{onnx}'")
-        what = "is a folder, not a model file" if Path(path).is_dir() else "there is no such file"
+        what = "is a folder, not a model file" if os.path.isdir(path) else "there is no such file"  # noqa: PTH112
         raise ModelError(f"{what}: check {key}" if key == "model-path" else f"{key} '{path}': {what}")
 
 
