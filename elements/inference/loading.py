@@ -122,9 +122,10 @@ def _size_of_metadata(metadata: Mapping[str, str]) -> Size | None:
     try:
         value = ast.literal_eval(metadata.get("imgsz", "None"))
         height, width = value if isinstance(value, (list, tuple)) else (value, value)
-        return (int(width), int(height))
-    except (ValueError, SyntaxError, TypeError):
+        size = int(width), int(height)
+    except (ValueError, SyntaxError, TypeError, OverflowError):
         return None
+    return size if min(size) > 0 else None
 
 
 def _from_ultralytics(metadata: Mapping[str, str]) -> bool:
@@ -134,10 +135,10 @@ def _from_ultralytics(metadata: Mapping[str, str]) -> bool:
 def trial(engine: Engine, size: Size, batch: int = 0) -> list[Tensor]:
     """Outputs for seeded noise. Noise, since an even picture could leave boxes all zero."""
     batch = batch or engine.spec.batch or engine.spec.min_batch
-    noise = np.random.default_rng(0).random(engine.spec.shape(batch, size), np.float32)
-    if engine.spec.dtype == np.uint8:
-        noise *= 255
     try:
+        noise = np.random.default_rng(0).random(engine.spec.shape(batch, size), np.float32)
+        if engine.spec.dtype == np.uint8:
+            noise *= 255
         return engine.run(noise.astype(engine.spec.dtype))
     except Exception as error:  # ONNX Runtime's exceptions share no base class but this
         raise ModelError(f"it fails on a {size[0]}x{size[1]} input: {brief(error)}. {engine.advice}") from error

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import types
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from elements.inference.config import ModelConfig
@@ -154,3 +156,35 @@ def test_rgba_on_the_pad():
     assert "only RGB frames in GPU memory can be read, not RGBA" in text
     assert "put nvvideoconvert and the capsfilter video/x-raw(memory:NVMM),format=RGB before this element" in text
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("imgsz", "size"),
+    [("[1000000, 1000000]", "1000000x1000000"), ("-64", "640x640"), ("1e400", "640x640"), ("0", "640x640")],
+)
+def test_sizes_that_cannot_be(tmp_path, imgsz, size):
+    """One that is too large for the memory is told; what is no size at all counts as not said."""
+    path = save(finder("yolov8", None, metadata={"imgsz": imgsz}), tmp_path / "m.onnx")
+    if size == "640x640":
+        model = open_model(ModelConfig(path=path))
+        model.load()
+        model.close()
+    else:
+        assert f"it fails on a {size} input: " in told(path)
+
+
+@pytest.mark.parametrize("kind", ["text", "list"])
+def test_outputs_that_are_no_tensors_of_numbers(tmp_path, kind):
+    make, number = onnx.helper, onnx.TensorProto.FLOAT
+    image = make.make_tensor_value_info("image", number, [1, 3, 64, 64])
+    if kind == "text":
+        word = make.make_tensor("word", onnx.TensorProto.STRING, [1], [b"car"])
+        node = make.make_node("Constant", [], ["output"], value=word)
+        output = make.make_tensor_value_info("output", onnx.TensorProto.STRING, [1])
+    else:
+        node = make.make_node("SequenceConstruct", ["image"], ["output"])
+        output = make.make_tensor_sequence_value_info("output", number, None)
+    model = make.make_model(make.make_graph([node], "g", [image], [output]), opset_imports=[make.make_opsetid("", 17)])
+    model.ir_version = 9
+    text = told(save(model, tmp_path / "m.onnx"))
+    assert re.search(r"its outputs output \w+\(.*\) are no tensors of numbers: export it without them", text)

@@ -6,6 +6,7 @@ this is faster than more threads per frame, and than batches.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from elements.inference.errors import ModelError
 from elements.inference.preprocess import InputSpec, Tensor
 
 SIZE_INPUT = "orig_target_sizes"  # RT-DETR's and D-FINE's exports scale their boxes to it: (batch, 2) width, height
+_NUMBERS = re.compile(r"tensor\((float|float16|double|u?int(8|16|32|64)|bool)\)")
 _DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
@@ -39,7 +41,7 @@ class OnnxEngine(Engine):
         inputs = self._session.get_inputs()
         self._takes_size = any(i.name == SIZE_INPUT and i.type == "tensor(int64)" for i in inputs)
         self.spec = _input_spec(inputs)
-        self.output_names = [output.name for output in self._session.get_outputs()]
+        self.output_names = _output_names(self._session.get_outputs())
         self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
         _check_precision(config.precision, self.spec.dtype)
 
@@ -130,6 +132,14 @@ def _input_spec(inputs: list[Any]) -> InputSpec:
     else:
         raise ModelError(f"its input has no fixed dimension of 3 colours ({shapes}): export it with 3 channels")
     return InputSpec(only.name, np.dtype(_DTYPES[only.type]), channels_last, batch, (width, height))
+
+
+def _output_names(outputs: list[Any]) -> list[str]:
+    """The names of the outputs, which are tensors of numbers."""
+    others = [f"{output.name} {output.type}" for output in outputs if not _NUMBERS.fullmatch(output.type)]
+    if others:
+        raise ModelError(f"its outputs {', '.join(others)} are no tensors of numbers: export it without them")
+    return [output.name for output in outputs]
 
 
 def _onnxruntime() -> Any:
