@@ -125,6 +125,19 @@ def test_a_cut_engine(tmp_path):
         opened(tmp_path / "m.engine")
 
 
+@pytest.mark.parametrize(
+    ("device", "why"),
+    [
+        ("auto", "and there is none here, or use the ONNX file it was made from"),
+        ("cpu", "and device: cpu was asked for: set device to cuda, or use the ONNX file it was made from"),
+    ],
+)
+def test_without_a_gpu(tmp_path, monkeypatch, device, why):
+    monkeypatch.setattr(engine_module, "torch_device", lambda config: types.SimpleNamespace(type="cpu"))
+    with pytest.raises(ModelError, match=f"runs on an NVIDIA GPU only, {why}"):
+        opened(engine_file(tmp_path, STATIC), device=device)
+
+
 def test_without_tensorrt(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorrt", None)
     with pytest.raises(ModelError, match=r"TensorRT cannot be imported .*pip install tensorrt"):

@@ -13,7 +13,7 @@ from elements.inference.config import ModelConfig
 from elements.inference.engines.base import DeviceEngine, TorchTensor, import_torch, torch_device
 from elements.inference.engines.dims import dims_of
 from elements.inference.engines.fingerprint import SideCar, differences, onnx_hash, read_side_car
-from elements.inference.engines.tensorrt_api import import_tensorrt, make_logger, this_machine
+from elements.inference.engines.tensorrt_api import check_on_gpu, import_tensorrt, make_logger, this_machine
 from elements.inference.errors import ModelError
 from elements.inference.letterbox import Size
 from elements.inference.preprocess import InputSpec
@@ -41,10 +41,7 @@ class TensorRTEngine(DeviceEngine):
         """
         trt = import_tensorrt()
         self.device = torch_device(config)
-        if self.device.type != "cuda":
-            raise ModelError(
-                "a TensorRT engine runs on an NVIDIA GPU only, and there is none: use the ONNX file it was made from"
-            )
+        check_on_gpu(self.device, config.device, "the ONNX file it was made from")
         self.on_gpu = True
         self._logger = make_logger(trt)
         side_car = read_side_car(config.path)

@@ -30,6 +30,22 @@ def import_tensorrt() -> Any:
     return tensorrt
 
 
+def check_on_gpu(device: Any, wanted: str, instead: str) -> None:
+    """Say that an engine cannot run elsewhere.
+
+    Args:
+        device: the torch device.
+        wanted: the option ``device``.
+        instead: what to use in place of the engine.
+
+    Raises:
+        ModelError: if ``device`` is no GPU.
+    """
+    if device.type != "cuda":
+        why = "device: cpu was asked for: set device to cuda" if wanted == "cpu" else "there is none here"
+        raise ModelError(f"a TensorRT engine runs on an NVIDIA GPU only, and {why}, or use {instead}")
+
+
 def make_logger(trt: Any) -> Any:
     """A TensorRT logger that writes to ours; ``errors`` holds what went wrong since it was made."""
     levels = {

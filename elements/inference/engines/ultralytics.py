@@ -12,7 +12,7 @@ from typing import Any
 from elements.inference.config import ModelConfig
 from elements.inference.engines.base import TorchTensor, torch_device
 from elements.inference.engines.dims import dims_of
-from elements.inference.engines.tensorrt_api import import_tensorrt
+from elements.inference.engines.tensorrt_api import check_on_gpu, import_tensorrt
 from elements.inference.engines.torch import ModuleEngine
 from elements.inference.engines.torch_files import LoadedModule
 from elements.inference.errors import ModelError, brief
@@ -39,8 +39,9 @@ class UltralyticsEngine(ModuleEngine):
                 "if you know where it comes from, set trust: true; or export it to ONNX or TorchScript"
             )
         device = torch_device(config)
-        if suffix == ".engine":
-            _check_tensorrt(device)
+        if suffix == ".engine":  # on which ultralytics would fail without a good word
+            import_tensorrt()
+            check_on_gpu(device, config.device, "the checkpoint it was made from")
         half = config.precision == "fp16" or (config.precision == "auto" and device.type == "cuda")
         backend = _backend(config.path, device, half)
         self._waits = suffix == ".engine"
@@ -94,15 +95,6 @@ class _TupleType(type):
 
 class _Tuple(metaclass=_TupleType):
     """Stands for `tuple` in ultralytics' TensorRT modules."""
-
-
-def _check_tensorrt(device: Any) -> None:
-    """Say what a ``.engine`` needs before ultralytics fails on it."""
-    import_tensorrt()
-    if device.type != "cuda":
-        raise ModelError(
-            "a TensorRT engine runs on an NVIDIA GPU only, and there is none: use the checkpoint it was made from"
-        )
 
 
 def keep_offline() -> None:
