@@ -140,7 +140,7 @@ class Builder:
     def __init__(self, logger: Any) -> None:
         self.logger = logger
         self.made.append(self)
-        self.flags: list[str] = []
+        self.flags = ["TF32"]  # on by default
         self.networks: list[int] = []
 
     def create_network(self, flags: int = 0) -> Any:
@@ -152,6 +152,7 @@ class Builder:
         return types.SimpleNamespace(
             set_memory_pool_limit=lambda pool, size: None,
             set_flag=self.flags.append,
+            clear_flag=self.flags.remove,
             add_optimization_profile=self.profiles.append,
         )
 
@@ -200,7 +201,7 @@ def module(version: str) -> Any:
         Runtime=Runtime,
         Builder=Builder,
         OnnxParser=OnnxParser,
-        BuilderFlag=types.SimpleNamespace(FP16="FP16") if old else types.SimpleNamespace(),
+        BuilderFlag=types.SimpleNamespace(TF32="TF32", **({"FP16": "FP16"} if old else {})),
         MemoryPoolType=types.SimpleNamespace(WORKSPACE=0),
         NetworkDefinitionCreationFlag=types.SimpleNamespace(STRONGLY_TYPED=1),
         **({"init_libnvinfer_plugins": lambda logger, namespace: True} if old else {}),

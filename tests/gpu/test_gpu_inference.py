@@ -272,7 +272,7 @@ def test_pictures_that_cannot_be_used_are_named():
 
 
 def test_a_gpu_that_is_not_there():
-    with pytest.raises(ModelError, match=r"cuda:64 was asked for, but there are \d+ GPUs"):
+    with pytest.raises(ModelError, match=r"cuda:64 was asked for, but (the only GPU is cuda:0|there are cuda:0 to)"):
         loaded(device="cuda:64")
 
 

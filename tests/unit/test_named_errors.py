@@ -65,6 +65,14 @@ def test_cuda_is_asked_for_and_onnxruntime_has_none(tmp_path, monkeypatch):
     assert _providers("auto") == ["CPUExecutionProvider"]
 
 
+@pytest.mark.parametrize(("precision", "may_round"), [("auto", 1), ("fp32", 0)])
+def test_a_gpu_is_told_whether_it_may_round_to_tf32(monkeypatch, precision, may_round):
+    import onnxruntime
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    assert _providers("cuda:1", precision)[0] == ("CUDAExecutionProvider", {"device_id": 1, "use_tf32": may_round})
+
+
 @pytest.mark.parametrize(
     ("gpus", "there"), [(1, "the only GPU is cuda:0"), (2, "there are cuda:0 to cuda:1")], ids=["one", "two"]
 )

@@ -243,7 +243,7 @@ def test_precision_by_version(tmp_path, tensorrt):
     old = tensorrt.__version__.startswith("10.")
     build(BuildOptions(path))
     made = fake_tensorrt.Builder.made[-1]
-    assert (made.networks, made.flags) == (([0], ["FP16"]) if old else ([2], []))
+    assert (made.networks, made.flags) == (([0], ["TF32", "FP16"]) if old else ([2], ["TF32"]))
     assert read_side_car(tmp_path / "m.engine").fingerprint.precision == ("fp16" if old else "fp32")
     if not old:
         with pytest.raises(ModelError, match=r"--precision fp16 .*holds fp32 and TensorRT 11.* export it in fp16"):
@@ -251,6 +251,8 @@ def test_precision_by_version(tmp_path, tensorrt):
     half = onnx_file(tmp_path, "half.onnx", dtype="float16")
     assert build(BuildOptions(half)).fresh
     assert fake_tensorrt.Builder.made[-1].networks == [2]
+    assert fake_tensorrt.Builder.made[-1].flags == ["TF32"]
+    build(BuildOptions(path, precision="fp32", force=True))
     assert fake_tensorrt.Builder.made[-1].flags == []
 
 

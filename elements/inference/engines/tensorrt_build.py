@@ -93,6 +93,8 @@ def build(options: BuildOptions) -> Built:
     config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, WORKSPACE)
     if precision == "fp16" and not typed:
         config.set_flag(trt.BuilderFlag.FP16)
+    if options.precision == "fp32" and hasattr(trt.BuilderFlag, "TF32"):  # else products are of 10 bit
+        config.clear_flag(trt.BuilderFlag.TF32)
     profile = builder.create_optimization_profile()
     profile.set_shape(image.name, *((frames, 3, size[1], size[0]) for frames in batch))
     config.add_optimization_profile(profile)
