@@ -277,17 +277,22 @@ def guarded(failure: Any) -> Callable[[F], F]:
     """Decorator for every vfunc: an exception becomes a bus ERROR with its trace, and ``failure`` is returned.
 
     Without it GStreamer swallows the exception and counts the call as a success. ``SystemExit`` is caught too, since
-    it would hang the streaming thread.
+    it would hang the streaming thread. So is a result that should be a flow return, as ``failure`` is, and is none.
 
     >>> @guarded(Gst.FlowReturn.ERROR)
     ... def do_transform_ip(self, buffer): ...
     """
 
+    flows = isinstance(failure, Gst.FlowReturn)
+
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def guard(self: Gst.Element, *args: Any) -> Any:
             try:
-                return function(self, *args)
+                result = function(self, *args)
+                if flows and not isinstance(result, Gst.FlowReturn):
+                    raise TypeError(f"{function.__name__} must return a Gst.FlowReturn, such as OK, not {result!r}")
+                return result
             except BaseException as error:
                 post_error(self, f"{self.get_name()}: {_words(error)}", trace_of(error))
                 return failure
