@@ -35,22 +35,26 @@ class FramesAtWork:
         """Append what was found to the frames."""
         if not found:
             return
-        by_batch_id = {cast(BatchFrame, one.frame).batch_id: one for group in found for one in group.each()}
+        by_batch_id = {
+            frame.batch_id: (frame.placement, detections, group)
+            for group in found
+            for frame, detections in zip(cast(list[BatchFrame], group.frames), group.found, strict=True)
+        }
         said, batch_meta = self._said, self._api.Buffer(buffer).batch_meta
         for frame_meta in batch_meta.frame_items:
             result = by_batch_id.get(frame_meta.batch_id)
             if result is None:
                 continue
-            frame, detections, names, version = result
+            placement, detections, group = result
             if len(detections):
                 write_detections(
-                    batch_meta, frame_meta, detections, cast(BatchFrame, frame).placement, names, said.component_id,
-                    self._api.osd, class_offset=said.class_offset,
+                    batch_meta, frame_meta, detections, placement, group.names, said.component_id, self._api.osd,
+                    class_offset=said.class_offset,
                 )  # fmt: skip
             editor = find_editor(frame_meta)
             if editor is not None:
                 editor.mark_inferred(frame_meta)
-                stamp_model(frame_meta, said.name, version)
+                stamp_model(frame_meta, said.name, group.version)
 
     def forget(self, source_id: int) -> None:
         """Nothing is kept."""

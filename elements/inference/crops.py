@@ -109,6 +109,8 @@ class CropBatch(Sequence[CropFrame]):
 
 def taken(frames: Sequence[Frame], places: Sequence[int]) -> Sequence[Frame]:
     """The frames at ``places``, which rise."""
+    if len(places) == len(frames):
+        return frames
     return frames.take(places) if isinstance(frames, CropBatch) else [frames[place] for place in places]
 
 
@@ -122,6 +124,16 @@ def sizes_of(frames: Sequence[Frame]) -> IntArray:
     if isinstance(frames, CropBatch):
         return frames.sizes
     return np.array([(frame.width, frame.height) for frame in frames], np.int64).reshape(-1, 2)
+
+
+def newest_sizes(frames: Sequence[Frame]) -> dict[int, tuple[int, int]]:
+    """Width and height in pixels of the last of the frames of each source, by source id."""
+    if isinstance(frames, CropBatch):
+        return {
+            source_id: (width, height)
+            for source_id, (width, height) in zip(frames.source_ids, frames.sizes.tolist(), strict=True)
+        }
+    return {frame.source_id: (frame.width, frame.height) for frame in frames}
 
 
 def moved(found: Detections, origin: tuple[int, int]) -> Detections:

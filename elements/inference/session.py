@@ -11,7 +11,7 @@ from typing import Any
 
 from elements.inference.answer import ask
 from elements.inference.config import ModelConfig
-from elements.inference.crops import sizes_of, source_ids_of, taken
+from elements.inference.crops import newest_sizes, source_ids_of, taken
 from elements.inference.errors import InferenceError, ModelError, culprit_of, failure_text
 from elements.inference.frame import Frame
 from elements.inference.result import GroupResult, Result
@@ -257,8 +257,7 @@ class Session:
 
     def submit(self, frames: Sequence[Frame]) -> Pending:
         """Give frames to their models. They must stay valid until they are collected. Never raises for a model."""
-        newest = dict(zip(source_ids_of(frames), sizes_of(frames).tolist(), strict=True))
-        self._sizes.update({source_id: (width, height) for source_id, (width, height) in newest.items()})
+        self._sizes.update(newest_sizes(frames))
         works = self._assign(frames, range(len(frames)))
         for work in works:
             if getattr(work.group.served.model, "overlaps", False):

@@ -126,18 +126,16 @@ class Batcher:
 
     def _allot(self) -> dict[Input, int]:
         """How many frames each source gives. Sources that are more than the slots take turns."""
-        counts: dict[Input, int] = {}
         order = self._from_turn(sorted((i for i in self.inputs if i.frames), key=lambda source: source.index))
+        counts = dict.fromkeys(order, 0)
         free = self._slots()
-        progress = True
-        while free and progress:
-            progress = False
-            for source in order:
-                if free and counts.get(source, 0) < self._available(source):
-                    counts[source] = counts.get(source, 0) + 1
-                    free -= 1
-                    self._turn = source.index + 1
-                    progress = True
+        while free and order:
+            giving = order[:free]
+            for source in giving:
+                counts[source] += 1
+            free -= len(giving)
+            self._turn = giving[-1].index + 1
+            order = [source for source in order if counts[source] < self._available(source)]
         return counts
 
     def _from_turn(self, sources: Iterable[Input]) -> list[Input]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -69,8 +68,11 @@ class MuxOutput:
         self._clock = 0  # ns, output time of the next batch when the sources are not live
 
     def push(self, chosen: list[tuple[Source, Frame]]) -> Gst.FlowReturn:
-        """Push one batch. The list is emptied, so that nobody but the batch holds the frames."""
-        first = min((source for source, _ in chosen), key=lambda source: source.index)
+        """Push one batch, as `Batcher.take` gives it: round after round of the sources by their pads' numbers.
+
+        The list is emptied, so that nobody but the batch holds the frames.
+        """
+        first, last = chosen[0][0], chosen[-1][0]
         self._start_stream(first)
         batch = self._batch_of(chosen)
         numerator, denominator = _counted(first.rate)
@@ -79,7 +81,7 @@ class MuxOutput:
         if self._properties["live-source"]:
             pts = self._running_time()
         else:
-            self._clock += duration * max(Counter(source for source, _ in chosen).values())
+            self._clock += duration * sum(source is last for source, _ in chosen)  # which is in every round
         chosen.clear()
         return push_batch(self._pad, batch, pts, duration)
 

@@ -69,6 +69,8 @@ class ObjectEntries:
                 self._add_more(entry, item, angle, placement)
                 parents.append((entry, lineage_of(item)[1]))
             found.append(entry)
+        if not found:
+            return found
         found.reverse()
         self._placements.append(placement)
         self._counts.append(len(found))
