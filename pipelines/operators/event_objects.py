@@ -85,13 +85,13 @@ class ObjectEntries:
         if not self._entries:
             return
         in_source = all_to_source(np.array(self._boxes, np.float32), self._placements, self._counts)
-        for entry, box in zip(self._entries, in_source, strict=True):
-            if "angle" in entry:
-                entry["corners"] = [numbers(corner, 2) for corner in corners(box, entry["angle"])[0]]
         sizes = np.array([(p.source_width, p.source_height) * 2 for p in self._placements])
-        in_picture = np.clip(in_source, 0, sizes.repeat(self._counts, axis=0))
-        upright = np.array([["angle" not in entry] for entry in self._entries])
-        rows = number_rows(np.where(upright, in_picture, in_source), 2)
+        boxes = np.clip(in_source, 0, sizes.repeat(self._counts, axis=0))
+        for place, entry in enumerate(self._entries):
+            if "angle" in entry:
+                boxes[place] = in_source[place]
+                entry["corners"] = [numbers(corner, 2) for corner in corners(in_source[place], entry["angle"])[0]]
+        rows = number_rows(boxes, 2)
         for entry, row in zip(self._entries, rows, strict=True):
             entry["bbox"] = row
         for entry, place in self._parents:
