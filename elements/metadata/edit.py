@@ -265,6 +265,14 @@ def _objects_through_api(frame_meta: Any, editor: NvdsEditor | None) -> Iterator
         yield item, fields, editor is None or not editor.is_bare(item)
 
 
+def object_ids(frame_meta: Any) -> list[int]:
+    """``object_id`` of each object of a frame, newest first."""
+    editor = find_editor(frame_meta)
+    if isinstance(editor, PlainEditor):
+        return editor.object_ids(frame_meta)
+    return [int(item.object_id) for item in frame_meta.object_items]
+
+
 def object_columns(frame_meta: Any, component_id: int) -> ObjectColumns:
     """The objects of a frame that one component found, newest first.
 

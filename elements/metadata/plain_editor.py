@@ -107,6 +107,10 @@ class PlainEditor:
             meta = item._meta
             yield item, meta.fields, not meta.is_bare
 
+    def object_ids(self, target: Any) -> list[int]:
+        """As `elements.metadata.edit.object_ids`."""
+        return [meta.object_id for meta in reversed(target._meta.objects)]
+
     def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int:
         """Remove the objects for which ``predicate`` holds; the number of them."""
         doomed = {id(item._meta) for item in target.object_items if predicate(item)}

@@ -155,7 +155,10 @@ class ObjectMeta:
     @property
     def fields(self) -> ObjectFields:
         """What every object has."""
-        return ObjectFields(self.class_id, self.object_id, self.confidence, self.label, *self.place)
+        own = (self.class_id, self.object_id, self.confidence, self.label)
+        if self._rect is None and self._drawn is not None and self._drawn[0][:4] == own:
+            return self._drawn[0]  # nobody has changed anything
+        return ObjectFields(*own, *self.place)
 
     @property
     def is_bare(self) -> bool:

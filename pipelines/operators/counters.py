@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from elements.metadata.edit import object_ids
 from elements.metadata.writer import UNTRACKED_OBJECT_ID
 from pipelines.operators.base import Operator, Report
 from pipelines.outcome import SourceCount
@@ -27,7 +28,7 @@ class Counter(Operator):
             count.last_frame_at = now
             if count.first_frame_at is None:
                 count.first_frame_at = now
-            ids = [item.object_id for item in frame.object_items]
+            ids = object_ids(frame)
             count.objects += len(ids)
             for track_id in ids:
                 if track_id != UNTRACKED_OBJECT_ID:

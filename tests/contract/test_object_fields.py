@@ -10,7 +10,7 @@ import pytest
 
 from elements.metadata import writer
 from elements.metadata.detections import Detections
-from elements.metadata.edit import attach_json, classify, find_editor, read_objects, set_mask
+from elements.metadata.edit import attach_json, classify, find_editor, object_ids, read_objects, set_mask
 from elements.metadata.look import look_of
 from elements.metadata.object_fields import ObjectFields
 from elements.metadata.placement import Placement, all_to_source
@@ -94,6 +94,20 @@ def test_a_rectangle_that_was_changed_is_where_the_object_is(runtime):
             item.rect_params = rect
     ((row, _),) = rows_of(runtime)
     assert row[4:8] == (15, 20, 30, 40)
+
+
+def test_what_was_changed_of_an_object_is_read(runtime):
+    write(runtime, Detections(np.array([[10, 20, 40, 60]]), [0.75], [1]))
+    for frame in runtime.handle().frame_items:
+        for item in frame.object_items:
+            item.class_id, item.object_id, item.confidence, item.label = 5, 77, 0.5, "van"
+    assert [row for row, _ in rows_of(runtime)] == [(5, 77, 0.5, "van", 10, 20, 30, 40, 0)]
+
+
+def test_ids_are_read_newest_first(runtime):
+    boxes = np.array([[10, 20, 40, 60], [1, 2, 3, 4]])
+    write(runtime, Detections(boxes, [0.75, 0.5], [1, 0], track_ids=np.array([5, -1])))
+    assert [object_ids(frame) for frame in runtime.handle().frame_items] == [[UNTRACKED_OBJECT_ID, 5]]
 
 
 def test_text_is_made_of_what_was_found_not_of_what_became_of_it():
