@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,11 +66,18 @@ def assemble(
             raise AssemblyError(f"cannot link {_who(source, where)} to {_who(target, where)}: {error}") from error
     assembly = Assembly(pipeline, gst_pipeline(pipeline, graph), graph, where=where)
     _see_to_properties(assembly, wide, where)
-    for attachment in graph.attachments:
-        operator = make_operator(attachment, shared or {}, where)
-        assembly.operators[attachment.name] = operator
-        pipeline.attach(attachment.node, runtime.api.Probe(attachment.name, operator), tips=attachment.pad)
+    for (node, pad), attachments in itertools.groupby(graph.attachments, lambda one: (one.node, one.pad)):
+        own = {attachment.name: make_operator(attachment, shared or {}, where) for attachment in attachments}
+        assembly.operators |= own
+        pipeline.attach(node, runtime.api.Probe(", ".join(own), _together(list(own.values()))), tips=pad)
     return assembly
+
+
+def _together(operators: list[Any]) -> Any:
+    """One operator that stands for several on the same pad: each probe would be one more call into Python per batch."""
+    from pipelines.operators.base import InTurn  # needs pyservicemaker, which is chosen when the program runs
+
+    return operators[0] if len(operators) == 1 else InTurn(operators)
 
 
 def _see_to_properties(assembly: Assembly, wide: Mapping[str, Mapping[str, int]], where: Where) -> None:

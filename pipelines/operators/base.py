@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyservicemaker import BatchMetadataOperator
@@ -45,3 +45,16 @@ class Operator(BatchMetadataOperator):
 
     def close(self) -> None:
         """Called once, after the pipeline has stopped."""
+
+
+class InTurn(BatchMetadataOperator):
+    """Several operators as one, in their order."""
+
+    def __init__(self, operators: Sequence[BatchMetadataOperator]) -> None:
+        super().__init__()
+        self._operators = operators
+
+    def handle_metadata(self, batch_meta: Any) -> None:
+        """pyservicemaker's hook."""
+        for operator in self._operators:
+            operator.handle_metadata(batch_meta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 import threading
@@ -335,3 +336,27 @@ def test_work_that_does_not_end_is_left_behind_and_counted():
     assert not worker.finish(0.01)
     assert worker.dropped == 2
     go.set()
+
+
+# --- several on one pad -----------------------------------------------------------------------------------------------
+
+
+def test_operators_on_one_pad_are_called_in_their_order_and_one_that_fails_stops_no_other(pyservicemaker):
+    base = importlib.import_module("pipelines.operators.base")
+    calls, told = [], []
+
+    class Step(base.Operator):
+        def __init__(self, name):
+            super().__init__(lambda text, trace: told.append(text))
+            self.name = name
+
+        def process(self, batch_meta):
+            calls.append((self.name, batch_meta))
+            if self.name == "b":
+                raise ElementError("b cannot")
+
+    together = base.InTurn([Step("a"), Step("b"), Step("c")])
+    for batch in (1, 2):
+        together.handle_metadata(batch)
+    assert calls == [("a", 1), ("b", 1), ("c", 1), ("a", 2), ("c", 2)]
+    assert told == ["b cannot"]
