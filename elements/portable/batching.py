@@ -135,7 +135,7 @@ class Batcher:
                 counts[source] += 1
             free -= len(giving)
             self._turn = giving[-1].index + 1
-            order = [source for source in order if counts[source] < self._available(source)]
+            order = [source for source in order if free and counts[source] < self._available(source)]
         return counts
 
     def _from_turn(self, sources: Iterable[Input]) -> list[Input]:
