@@ -231,9 +231,13 @@ def _user() -> str:
 
 
 def _runtime(_environ: Environ) -> Iterator[Finding]:
-    from pipelines.runtime import load_runtime
+    from pipelines.runtime import RuntimeUnavailableError, load_runtime
 
-    runtime = load_runtime()
+    try:
+        runtime = load_runtime()
+    except RuntimeUnavailableError as error:
+        yield Finding("bad", "runtime", str(error))
+        return
     if runtime.portable or not runtime.stand_ins:
         yield Finding("ok", "runtime", runtime.describe())
     else:

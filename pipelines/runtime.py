@@ -12,14 +12,14 @@ from typing import Any
 
 import cv2
 
-from elements.base import Gst
+from elements.api import API, PORTABLE_API, pyservicemaker
+from elements.base import ElementError, Gst
 from elements.messages import adaptors
 from pipelines.own_elements import hide_python_elements
 
 log = logging.getLogger("gstorch.runtime")
 
-API = "pyservicemaker"
-PORTABLE_API = "elements.portable.pyservicemaker"
+_USED = ("Pipeline", "Probe", "Buffer", "BatchMetadataOperator")  # of pyservicemaker
 
 
 class RuntimeUnavailableError(RuntimeError):
@@ -63,7 +63,7 @@ def load_runtime(prefer: str = "auto") -> Runtime:
         prefer: ``auto`` (NVIDIA's where it can be imported), ``deepstream`` or ``portable``.
 
     Raises:
-        RuntimeUnavailableError: if ``deepstream`` is asked for and not installed.
+        RuntimeUnavailableError: if ``deepstream`` is asked for and not installed, or what is there cannot be used.
     """
     deepstream = prefer != "portable" and deepstream_available()
     if prefer == "deepstream" and not deepstream:
@@ -73,12 +73,26 @@ def load_runtime(prefer: str = "auto") -> Runtime:
         )
     stand_ins = register_elements()
     if deepstream:
-        api = importlib.import_module(API)
+        api = _nvidias()
     else:
         cv2.setNumThreads(1)  # frames are worked on in parallel, each on one core
         api = importlib.import_module(PORTABLE_API)
         sys.modules[API] = api
     return Runtime(api, not deepstream, stand_ins, _decodes_on_gpu(stand_ins))
+
+
+def _nvidias() -> ModuleType:
+    try:
+        api: ModuleType = pyservicemaker()
+    except ElementError as error:
+        raise RuntimeUnavailableError(str(error)) from error
+    missing = [name for name in _USED if not hasattr(api, name)]
+    if missing:
+        raise RuntimeUnavailableError(
+            f"the module '{API}' in {api.__file__} is not NVIDIA's, it has no {missing[0]}: take it from Python's "
+            "path, or set runtime.prefer to 'portable'"
+        )
+    return api
 
 
 def register_elements() -> frozenset[str]:

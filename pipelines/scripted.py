@@ -57,7 +57,7 @@ class ScriptedFrame:
 def use_portable_api() -> Any:
     """The portable pyservicemaker, also for `import pyservicemaker` in operators, unless another one is in use."""
     from elements.base import Gst
-    from pipelines.runtime import API, PORTABLE_API
+    from elements.api import API, PORTABLE_API
 
     if API not in sys.modules:
         Gst.init(None)
