@@ -56,8 +56,8 @@ class ScriptedFrame:
 
 def use_portable_api() -> Any:
     """The portable pyservicemaker, also for `import pyservicemaker` in operators, unless another one is in use."""
-    from elements.base import Gst
     from elements.api import API, PORTABLE_API
+    from elements.base import Gst
 
     if API not in sys.modules:
         Gst.init(None)
