@@ -71,7 +71,7 @@ class EventMaker:
 
 def _attached(frame: Any) -> dict[str, Any]:
     texts = find_json_texts(frame, (MODELS, ANALYTICS, EVENTS))
-    return {name: (_models if name == MODELS else json.loads)(text) for name, text in texts.items()}
+    return {name: dict(_models(text)) if name == MODELS else json.loads(text) for name, text in texts.items()}
 
 
 _models = functools.lru_cache(256)(json.loads)  # all frames have the same until a model is exchanged

@@ -252,6 +252,14 @@ def test_what_others_attach_is_written_through(runtime, writer):
     assert "private" not in line["objects"][0]
 
 
+def test_an_event_that_a_user_changes_does_not_change_the_next(runtime, writer):
+    maker = writer()._maker
+    for frame in runtime.handle().frame_items:
+        attach_json(frame, "models", {"people": "v2"})
+        maker.event_of(frame)["models"]["people"] = "mine"
+        assert maker.event_of(frame)["models"] == {"people": "v2"}
+
+
 def test_a_classifier_with_several_labels(writer):
     from elements.portable.meta import LabelInfo
 
