@@ -79,6 +79,19 @@ class FrameReader:
         return mux_pads(self._element)
 
 
+def refuse_rgba(caps: Gst.Caps) -> None:
+    """Tell an element that reads pictures that its pad has RGBA frames, which DeepStream does not hand to Python.
+
+    Raises:
+        ElementError: if it has.
+    """
+    if caps[0].get_value("format") == "RGBA":
+        raise ElementError(
+            "its pad has RGBA frames, and a model reads RGB: put nvvideoconvert and the capsfilter "
+            "video/x-raw(memory:NVMM),format=RGB before this element"
+        )
+
+
 def mux_pads(element: Gst.Element) -> bool:
     """Whether the stream mux of an element's pipeline keeps the aspect ratio by padding, which no metadata tells.
 

@@ -24,7 +24,7 @@ from elements.base import (
     sink_and_src,
     trace_of,
 )
-from elements.frames import BatchFrame, FrameReader
+from elements.frames import BatchFrame, FrameReader, refuse_rgba
 from elements.frames_at_work import FramesAtWork, FrameWork
 from elements.held_buffer import HeldBuffer
 from elements.inference.errors import InferenceError, ModelError
@@ -144,11 +144,7 @@ class PyInfer(PropertyTable, GstBase.BaseTransform):
     @guarded(False)
     def do_set_caps(self, incaps: Gst.Caps, outcaps: Gst.Caps) -> bool:
         """Refuse RGBA, which DeepStream cannot hand to Python, on every runtime: the template lets it in to say so."""
-        if incaps[0].get_value("format") == "RGBA":
-            raise ElementError(
-                "its pad has RGBA frames, and a model reads RGB: put nvvideoconvert and the capsfilter "
-                "video/x-raw(memory:NVMM),format=RGB before this element"
-            )
+        refuse_rgba(incaps)
         return True
 
     @guarded(Gst.FlowReturn.ERROR)

@@ -21,7 +21,7 @@ from elements.base import (
     post_error,
     sink_and_src,
 )
-from elements.frames import FrameReader
+from elements.frames import FrameReader, refuse_rgba
 from elements.held_buffer import HeldBuffer
 from elements.portable.stream_events import ended_stream
 from elements.prompting.answers import AnswerBook, Reader
@@ -153,6 +153,11 @@ class PyPrompt(PropertyTable, GstBase.BaseTransform):
             )
 
     # --- the streaming thread -----------------------------------------------------------------------------------------
+
+    @guarded(False)
+    def do_set_caps(self, incaps: Gst.Caps, outcaps: Gst.Caps) -> bool:
+        refuse_rgba(incaps)
+        return True
 
     @guarded(Gst.FlowReturn.ERROR)
     def do_transform_ip(self, buffer: Gst.Buffer) -> Gst.FlowReturn:

@@ -17,10 +17,10 @@ from elements.metadata.placement import Placement
 from elements.portable.carrier import batch_of, new_batch_buffer
 from elements.portable.frames import frames_of
 from elements.portable.meta import BatchMeta, FrameMeta
-from elements.portable.register import register_stand_ins
 from elements.portable.surface import Surface
 from elements.pyinfer import PyInfer, register
 from elements.pyinfer_options import PROPERTIES, resolve_options
+from pipelines.runtime import load_runtime
 from tests.onnx_models import NAMES, finder, picture, save
 from tests.waiting import LIMIT_S
 
@@ -266,13 +266,14 @@ def test_a_model_must_answer_for_each_frame():
         assert "a list of one Detections per frame (1), not a list of 0" in run.error()[0]
 
 
-def test_rgba_on_the_pad_says_what_to_put_before(model_path):
-    register()
-    register_stand_ins()
+@pytest.mark.parametrize("factory", ["pyinfer", "pyprompt"])
+def test_rgba_on_the_pad_says_what_to_put_before(model_path, factory):
+    load_runtime("portable")
+    properties = f"model-path={model_path}" if factory == "pyinfer" else "endpoint=http://localhost:1 model=m text=t"
     pipeline = Gst.parse_launch(
         "videotestsrc num-buffers=1 ! video/x-raw,format=I420,width=64,height=48 ! nvvideoconvert ! mux.sink_0 "
         "nvstreammux name=mux batch-size=1 width=64 height=48 ! nvvideoconvert ! video/x-raw(memory:NVMM),format=RGBA "
-        f"! pyinfer name=infer model-path={model_path} ! fakesink"
+        f"! {factory} name=it {properties} ! fakesink"
     )
     pipeline.set_state(Gst.State.PLAYING)
     ended = pipeline.get_bus().timed_pop_filtered(LIMIT_S * Gst.SECOND, Gst.MessageType.EOS | Gst.MessageType.ERROR)
@@ -280,7 +281,7 @@ def test_rgba_on_the_pad_says_what_to_put_before(model_path):
     assert ended is not None
     assert ended.type == Gst.MessageType.ERROR
     assert ended.parse_error()[0].message == (
-        "infer: its pad has RGBA frames, and a model reads RGB: put nvvideoconvert and the capsfilter "
+        "it: its pad has RGBA frames, and a model reads RGB: put nvvideoconvert and the capsfilter "
         "video/x-raw(memory:NVMM),format=RGB before this element"
     )
 
