@@ -14,10 +14,10 @@ from gi.repository import Gst, GstAllocators  # noqa: E402
 
 Gst.init(None)
 
-RGB, RGBA, I420, NV12, NV12_709 = 27, 19, 2, 6, 33
+RGB, RGBA, I420, NV12, NV12_709, P010_709 = 27, 19, 2, 6, 33, 38
 CUDA_DEVICE, SYSTEM, CUDA_ARRAY = 2, 6, 7
 # bytes per column of the picture of each plane, rounded up for the chroma of an odd column
-PLANE_ROWS = {RGB: [3], RGBA: [4], I420: [1, 0.5, 0.5], NV12: [1, 1], NV12_709: [1, 1]}
+PLANE_ROWS = {RGB: [3], RGBA: [4], I420: [1, 0.5, 0.5], NV12: [1, 1], NV12_709: [1, 1], P010_709: [2, 2]}
 
 
 class NvmmFrame:

@@ -19,8 +19,8 @@ class DevicePlanes(NamedTuple):
     Attributes:
         luma, blue, red: addresses of Y, Cb and Cr.
         luma_pitch, chroma_pitch: bytes from row to row.
-        luma_step, chroma_step: bytes from one Y, one Cb to the next: 1, and 1 or 2. A picture that is stored in another
-            orientation is read as it stands upright, with other and with negative steps and pitches.
+        luma_step, chroma_step: bytes from one Y, one Cb to the next: 1, and 1 or 2; twice that in a picture of 10 bit.
+            One that is stored in another orientation is read as it stands upright, with other and negative ones.
         width, height: of the picture, pixels; chroma has half as many samples, rounded up.
         matrix: to RGB, as `elements.portable.color.ColorSpace.to_rgb_fixed`.
         device: number of the GPU.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from elements.base import AUTHOR, NVMM, GObject, Gst, caps, keep_floating
 from elements.portable.decoding import chain, make
+from elements.portable.eight_bit import EIGHT, TEN, EightBit
 from elements.portable.nvidia_copy import ExactCopy
 from elements.portable.relabel import Relabel
 
 _HOST = caps("video/x-raw")
+_COPIED = {name: caps(f"video/x-raw({NVMM}), format={name}") for name in (EIGHT, TEN)}
 
 
 class DecodedFrames(Gst.Bin):
@@ -23,10 +25,10 @@ class DecodedFrames(Gst.Bin):
     def __init__(self, converter: Gst.Element) -> None:
         super().__init__()
         keep_floating(self)
-        copied = make("capsfilter", caps=f"video/x-raw({NVMM}), format=NV12")
+        copied, eight_bit = make("capsfilter", caps=_COPIED[EIGHT]), EightBit()
         ExactCopy(converter, copied)
         self._routes = {
-            True: (converter, copied),
+            True: (converter, copied, eight_bit),
             False: (make("videoflip", video_direction="auto", qos=False), Relabel()),
         }
         for route in self._routes.values():
@@ -35,16 +37,20 @@ class DecodedFrames(Gst.Bin):
         sink.add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, _choose)
         sink.set_query_function_full(_answer)
         self.add_pad(sink)
-        self.add_pad(Gst.GhostPad.new("src", copied.get_static_pad("src")))
+        self.add_pad(Gst.GhostPad.new("src", eight_bit.get_static_pad("src")))
 
     @property
     def converter_input(self) -> Gst.Pad:
         """The converter's sink pad."""
         return self._routes[True][0].get_static_pad("sink")
 
-    def route(self, on_gpu: bool) -> None:
-        """Send what comes next through the elements for GPU or for host memory."""
-        first, last = self._routes[on_gpu]
+    def route(self, on_gpu: bool, format: str) -> None:
+        """Send what comes next, of that format, through the elements for GPU or for host memory."""
+        first, *_, last = self._routes[on_gpu]
+        if on_gpu:
+            copied, wanted = self._routes[True][1], _COPIED[TEN if format == TEN else EIGHT]
+            if not copied.get_property("caps").is_equal(wanted):
+                copied.set_property("caps", wanted)
         if self.get_static_pad("sink").get_target().get_parent_element() is not first:
             self.get_static_pad("sink").set_target(first.get_static_pad("sink"))
             self.get_static_pad("src").set_target(last.get_static_pad("src"))
@@ -70,7 +76,8 @@ def _answer(pad: Gst.Pad, parent: DecodedFrames, query: Gst.Query) -> bool:
 def _choose(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
     event = info.get_event()
     if event.type == Gst.EventType.CAPS:
-        pad.get_parent_element().route(event.parse_caps().get_features(0).contains(NVMM))
+        told = event.parse_caps()
+        pad.get_parent_element().route(told.get_features(0).contains(NVMM), told[0].get_string("format"))
     return Gst.PadProbeReturn.OK
 
 

@@ -36,6 +36,8 @@ _PITCH_LINEAR = 0
 _CUDA_MEMORY = (0, 1, 2, 3)  # NvBufSurfaceMemType: default, pinned, device, unified
 _SYSTEM_MEMORY = 6
 
+_TEN_BIT = (29, 37, 38, 39, 40)  # P010, in any colour space
+
 # NvBufSurfaceColorFormat -> our format. The colour space is that of the caps, which say what the stream says.
 _FORMATS = {
     1: "GRAY8",
@@ -49,6 +51,7 @@ _FORMATS = {
     24: "BGRx",
     27: "RGB",
     28: "BGR",
+    **dict.fromkeys(_TEN_BIT, "NV12"),  # of which the upper bytes are read
     31: "I420",  # BT.709
     32: "I420",  # BT.709, full range
     33: "NV12",  # BT.709
@@ -115,12 +118,18 @@ class _Surface(ctypes.Structure):
 
 
 class _Stored(NamedTuple):
-    """What we need of a `_Frame`; ``memory`` is the address and the pitch of each plane."""
+    """What we need of a `_Frame`.
+
+    Attributes:
+        memory: address of the first byte that counts, and pitch, of each plane.
+        sample: bytes from one sample to the next; of two the upper one counts.
+    """
 
     format: str
     width: int
     height: int
     memory: tuple[tuple[int, int], ...]
+    sample: int
 
 
 @functools.lru_cache(1024)  # decoders have few dozens of frames each, which come again and again
@@ -132,9 +141,10 @@ def _stored(frame_bytes: bytes) -> _Stored:
             f"an NVMM frame of NvBufSurface colour format {frame.color_format}, layout {frame.layout}, cannot be "
             "read; put NVIDIA's nvvideoconvert and video/x-raw(memory:NVMM),format=RGB before the stream mux"
         )
-    base, planes = int(frame.data or 0), frame.planes
+    sample = 2 if frame.color_format in _TEN_BIT else 1
+    base, planes = int(frame.data or 0) + sample - 1, frame.planes
     memory = tuple((base + planes.offset[i], int(planes.pitch[i])) for i in range(planes.count))
-    return _Stored(name, frame.width, frame.height, memory)
+    return _Stored(name, frame.width, frame.height, memory, sample)
 
 
 class NvmmPicture:
@@ -158,7 +168,7 @@ class NvmmPicture:
         self._buffer = buffer  # the pixels live as long as it does
         self._device: int = surface.gpu
         self._on_host = memory_type == _SYSTEM_MEMORY
-        self._memory = stored.memory
+        self._memory, self._sample = stored.memory, stored.sample
         self._lock = threading.Lock()
         self._downloaded: Picture | None = None
         self._made: DeviceArray | None = None
@@ -173,11 +183,12 @@ class NvmmPicture:
         if self.format not in PLANAR or self._on_host:
             return None
         (luma, pitch), (blue, chroma_pitch), *rest = self._memory
-        red, step, luma_step = (rest[0][0], 1, 1) if rest else (blue + 1, 2, 1)
+        luma_step = self._sample
+        red, step = (rest[0][0], luma_step) if rest else (blue + luma_step, 2 * luma_step)
         width, height, matrix = self.width, self.height, self.color.to_rgb_fixed
         if self._orientation is not UPRIGHT:
             walk, chroma = self._orientation.walk, ((width + 1) // 2, (height + 1) // 2)
-            luma, pitch, luma_step = walk(luma, pitch, 1, width, height)
+            luma, pitch, luma_step = walk(luma, pitch, luma_step, width, height)
             red, _, _ = walk(red, chroma_pitch, step, *chroma)
             blue, chroma_pitch, step = walk(blue, chroma_pitch, step, *chroma)
         places = luma, blue, red, pitch, chroma_pitch, luma_step, step
@@ -215,14 +226,20 @@ class NvmmPicture:
         with self._lock:
             if self._downloaded is None:
                 shapes = plane_shapes(self.format, *self._orientation.size(self.width, self.height))
-                planes = [np.empty(shape, np.uint8) for shape in shapes]
-                for plane, (address, pitch) in zip(planes, self._memory, strict=True):
-                    self._copy(address, pitch, plane)
-                planes = [np.ascontiguousarray(self._orientation.upright(plane)) for plane in planes]
+                places = zip(self._memory, shapes, strict=True)
+                stored = [self._plane(address, pitch, shape) for (address, pitch), shape in places]
+                planes = [np.ascontiguousarray(self._orientation.upright(plane)) for plane in stored]
                 for plane in planes:
                     plane.flags.writeable = False
                 self._downloaded = Picture(self.format, tuple(planes), self.color)
             return self._downloaded
+
+    def _plane(self, address: int, pitch: int, shape: tuple[int, ...]) -> Image:
+        """One plane, as it is stored."""
+        last = self._sample - 1
+        samples: Image = np.empty((*shape, self._sample), np.uint8)
+        self._copy(address - last, pitch, samples)
+        return samples[..., last]
 
     def _copy(self, address: int, pitch: int, plane: Image) -> None:
         if not self._on_host:

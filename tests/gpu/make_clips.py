@@ -17,6 +17,11 @@ from tests.clips import make_clip
 
 # 642 pixels of RGB don't fill a pitch; a picture of more than 576 lines that says nothing of its colours is in BT.709
 SIZES = {"plain": (642, 362), "small": (320, 240), "large": (1280, 720)}
+_OPTIONS = {
+    "libx264": ["-pix_fmt", "yuv420p", "-preset", "veryfast"],
+    "libx265": ["-pix_fmt", "yuv420p10le", "-x265-params", "log-level=error", "-tag:v", "hvc1"],
+    "libvpx-vp9": ["-pix_fmt", "yuv420p", "-b:v", "0"],
+}
 FRAMES, LONG, EVERY = 60, 2400, 5  # frames of a clip, of the long one, and which are kept
 INPUT = (320, 192)  # of a model, width and height
 
@@ -27,7 +32,11 @@ class Textured(NamedTuple):
     size: str
     matrix: int = 0
     full_range: bool = False
-    suffix: str = ".mp4"
+    codec: str = "libx264"
+
+    @property
+    def suffix(self) -> str:
+        return ".webm" if self.codec == "libvpx-vp9" else ".mp4"
 
 
 TEXTURED = {
@@ -38,9 +47,11 @@ TEXTURED = {
     "hd-bt601": Textured("1280x720", 6),
     "hd-bt2020": Textured("1280x720", 9),
     "hd-full": Textured("1280x720", 1, True),
-    "odd": Textured("427x241", suffix=".webm"),
+    "odd": Textured("427x241", codec="libvpx-vp9"),
     "narrow": Textured("502x282"),
     "uhd": Textured("3840x2160"),
+    "ten-bit": Textured("640x360", codec="libx265"),
+    "hd-ten-bit": Textured("1280x720", codec="libx265"),
 }
 
 
@@ -72,9 +83,9 @@ def _make_textured(target: Path, clip: Textured) -> None:
     noise = 0 if clip.size == "3840x2160" else 6  # which makes large files
     scaled = clip.size.replace("x", ":")  # the pattern itself comes in even sizes only
     pattern = f"testsrc2=s={clip.size}:r=25,format=yuv420p,scale={scaled},noise=alls={noise}:allf=t"
-    codec = ["-c:v", "libx264", "-preset", "veryfast"] if clip.suffix == ".mp4" else ["-c:v", "libvpx-vp9", "-b:v", "0"]
+    codec = ["-c:v", clip.codec, *_OPTIONS[clip.codec]]
     plain = target.with_name(f"plain-{target.name}") if clip.matrix else target
-    _ffmpeg("-f", "lavfi", "-i", pattern, "-frames:v", "3", *codec, "-crf", "26", "-pix_fmt", "yuv420p", str(plain))
+    _ffmpeg("-f", "lavfi", "-i", pattern, "-frames:v", "3", *codec, "-crf", "26", str(plain))
     if clip.matrix:
         names = ("colour_primaries", "transfer_characteristics", "matrix_coefficients")
         marks = ":".join([f"{name}={clip.matrix}" for name in names] + [f"video_full_range_flag={clip.full_range:d}"])

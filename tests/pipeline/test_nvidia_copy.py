@@ -17,7 +17,7 @@ from elements.portable.nvidia_copy import ExactCopy
 from elements.portable.orientation import ORIENTATIONS
 from elements.portable.video_buffer import VideoLayout, picture_of
 from tests.media import finish, watch
-from tests.nvmm_memory import CUDA_DEVICE, NV12, NV12_709, RGB, NvmmFrame
+from tests.nvmm_memory import CUDA_DEVICE, NV12, NV12_709, P010_709, RGB, NvmmFrame
 
 SIZE = (64, 48)
 TAIL = "! identity name=converter ! capsfilter name=copied caps=video/x-raw(ANY),format=NV12 ! identity name=last"
@@ -98,8 +98,11 @@ def play(
 
 
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
-def test_a_frame_stands_upright_as_videoflip_turns_it(monkeypatch: pytest.MonkeyPatch, orientation: str) -> None:
-    """From the tag to a model's picture, on the host and as addresses in GPU memory."""
+@pytest.mark.parametrize("number", [NV12, P010_709], ids=["8 bit", "10 bit"])
+def test_a_frame_stands_upright_as_videoflip_turns_it(
+    monkeypatch: pytest.MonkeyPatch, orientation: str, number: int
+) -> None:
+    """From the tag to a model's picture, on the host and as addresses in GPU memory. Of 10 bit the upper 8 count."""
     luma, chroma = noise(*SIZE)
     plain = "format=NV12,width=64,height=48,framerate=30/1"
     expected: list[np.ndarray] = []
@@ -117,8 +120,9 @@ def test_a_frame_stands_upright_as_videoflip_turns_it(monkeypatch: pytest.Monkey
             ctypes.memmove(target.ctypes.data, pointer + row * pitch, target.nbytes)
 
     monkeypatch.setattr(cuda, "download", download)
-    frame = NvmmFrame(*SIZE, NV12, CUDA_DEVICE)
-    frame.planes[0][:, :64], frame.planes[1][:, :64] = luma, chroma
+    frame = NvmmFrame(*SIZE, number, CUDA_DEVICE)
+    places = np.s_[:, 1:128:2] if number == P010_709 else np.s_[:, :64]
+    frame.planes[0][places], frame.planes[1][places] = luma, chroma
 
     def compare(buffer: Gst.Buffer, _caps: Gst.Caps) -> None:
         (found,) = frames_of(buffer)
@@ -203,17 +207,17 @@ def through_the_source_elements(caps: str, buffers: list[Gst.Buffer]) -> list[tu
 @pytest.mark.usefixtures("converter_double")
 def test_frames_of_software_decoders_go_past_the_converter_and_others_through_it() -> None:
     size = "width=64,height=48,framerate=30/1"
-    on_gpu = f"video/x-raw(memory:NVMM),format=NV12,{size}"
-    frame = NvmmFrame(*SIZE, NV12)
-    buffers = [Gst.Buffer.new_allocate(None, 64 * 48 * 3 // 2, None), frame.buffer(), frame.buffer()]
+    eight, ten = (f"video/x-raw(memory:NVMM),format={name},{size}" for name in ("NV12", "P010_10LE"))
+    frame, deep = NvmmFrame(*SIZE, NV12), NvmmFrame(*SIZE, P010_709)
+    buffers = [Gst.Buffer.new_allocate(None, 64 * 48 * 3 // 2, None), frame.buffer(), deep.buffer(), frame.buffer()]
     system = f"video/x-raw,format=I420,{size}"
-    found = through_the_source_elements(f"{system};{on_gpu};{on_gpu}", buffers)
-    assert [(feature, orientation) for _, feature, orientation in found] == [
-        ("memory:NVMM", None),
-        ("memory:NVMM", "rotate-0"),
-        ("memory:NVMM", "rotate-0"),
+    found = through_the_source_elements(f"{system};{eight};{ten};{eight}", buffers)
+    assert found == [
+        ("I420", "memory:NVMM", None),
+        ("NV12", "memory:NVMM", "rotate-0"),
+        ("NV12", "memory:NVMM", "rotate-0"),
+        ("NV12", "memory:NVMM", "rotate-0"),
     ]
-    assert [format for format, _, _ in found] == ["I420", "NV12", "NV12"]
 
 
 # --- marks ------------------------------------------------------------------------------------------------------------
