@@ -97,9 +97,10 @@ class VideoLayout:
         name = plain[0].get_string("format")
         if plain[0].get_name() != "video/x-raw" or name not in FORMATS:
             raise ElementError(f"frames must be raw video in one of {', '.join(FORMATS)}; these are {caps.to_string()}")
-        info = GstVideo.VideoInfo.new_from_caps(plain)
-        if info is None:
-            raise ElementError(f"not the caps of a video frame: {caps.to_string()}")
+        try:
+            info = GstVideo.VideoInfo.new_from_caps(plain)
+        except TypeError:  # PyGObject's for NULL
+            raise ElementError(f"not the caps of a video frame, or of one too large: {caps.to_string()}") from None
         planes = info.finfo.n_planes
         weights = _MATRICES.get(info.colorimetry.matrix, (BT601.kr, BT601.kb))
         color = ColorSpace(*weights, int(info.colorimetry.range) == _FULL_RANGE)

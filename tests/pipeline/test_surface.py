@@ -189,3 +189,9 @@ def test_many_regions_at_once_are_those_of_each(format: str) -> None:
         surface.resample_parts(regions, together)
         for region, part in zip(regions.tolist(), together, strict=True):
             np.testing.assert_array_equal(part, surface.resample(30, 20, tuple(region)))
+
+
+@pytest.mark.parametrize("caps", ["width=100000,height=100000", "width=8"])
+def test_caps_of_no_frame(caps: str) -> None:
+    with pytest.raises(ElementError, match="not the caps of a video frame, or of one too large: video/x-raw"):
+        VideoLayout.of_caps(Gst.Caps.from_string(f"video/x-raw,format=I420,{caps}"))
