@@ -28,7 +28,7 @@ from elements.inference.params import call_with_params, import_object
 METADATA_FILES = ("config.txt", "metadata.json")  # JSON beside the network; ultralytics writes config.txt
 _WITH_ALLOW_TF32 = 13  # arguments of aten::_convolution since torch 1.7; the last one
 _TRUST = "can run any code when it is loaded: if you know where it comes from, set trust: true"
-_FILE_OPERATORS = re.compile(rb"\b(save|from_file|load_tensor|read_file|write_file)\s*\(")  # all of torch and torchvision
+_FILE_OPERATORS = re.compile(rb"\b(save|from_file|load_tensor|read_file|write_file)\s*\(")  # torch's and torchvision's
 _PICKLE_STARTS = b"\x80"  # protocol 2 and later
 
 
