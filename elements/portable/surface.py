@@ -34,7 +34,7 @@ class _View:
 
 
 _Decoded = tuple[Gst.Buffer, VideoLayout]
-"""A frame of the stream mux, at the surface's placement, that nobody has looked at: not all are."""
+"""A frame of the stream mux that nobody has looked at: not all are."""
 
 
 class Surface:
@@ -53,7 +53,7 @@ class Surface:
 
     def __init__(self, shown: _View | _Decoded, width: int, height: int, format: str, placement: Placement) -> None:
         self.width, self.height, self.format, self.placement = width, height, format, placement
-        self._shown = shown
+        self._shown: _View | NvmmPicture | _Decoded = shown  # without a view: the whole picture, at the placement
         self._rgb: Image | None = None  # the picture at declared size, once somebody asked for it
         self._owned = False  # nobody else reads _rgb
         self._lock = threading.Lock()
@@ -94,8 +94,21 @@ class Surface:
         """What is shown; with the lock held."""
         shown = self._shown
         if not isinstance(shown, _View):
-            picture = _picture_of(shown)
+            picture = shown if isinstance(shown, NvmmPicture) else _picture_of(shown)
             self._shown = shown = _View(picture, picture.whole, _box(self.placement))
+        return shown
+
+    def _untouched(self) -> NvmmPicture | None:
+        """A picture in GPU memory as it was decoded; with the lock held, and only where there is no view yet.
+
+        ``None`` for one in host memory, which need not be mapped to tell that.
+        """
+        shown = self._shown
+        if isinstance(shown, tuple):
+            if not holds_nvmm(shown[0]):
+                return None
+            self._shown = shown = nvmm_picture(*shown)
+        assert isinstance(shown, NvmmPicture)
         return shown
 
     # --- geometry: declarations only ----------------------------------------------------------------------------------
@@ -164,16 +177,11 @@ class Surface:
         picture = self._whole_source()
         return None if picture is None else picture.tensor
 
-    def _device_view(self) -> _View | None:
-        """The view, ``None`` for a decoded frame in host memory, which need not be mapped to tell that."""
-        with self._lock:
-            shown = self._shown
-            return self._view if isinstance(shown, _View) or holds_nvmm(shown[0]) else None
-
     def _whole_source(self) -> Picture | NvmmPicture | None:
-        view = self._device_view()
-        if view is None:
-            return None
+        with self._lock:
+            view = self._shown
+            if not isinstance(view, _View):
+                return self._untouched()
         place, picture = self.placement, view.picture
         complete = (picture.width, picture.height) == (place.source_width, place.source_height)
         shown = _near(view.window, picture.whole) and _near(view.target, _box(place))
@@ -187,9 +195,10 @@ class Surface:
         Raises:
             ElementError: if torch is needed and not installed.
         """
-        view = self._device_view()
-        if view is None:
-            return None
+        with self._lock:
+            if not isinstance(self._shown, _View) and self._untouched() is None:
+                return None
+            view = self._view
         tensor = view.picture.tensor
         if tensor is None or view.picture.whole == view.window == view.target == (0, 0, self.width, self.height):
             return tensor

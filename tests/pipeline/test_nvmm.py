@@ -185,6 +185,26 @@ def test_planes_side_by_side() -> None:
     assert planes.matrix == BT601.to_rgb_fixed  # what caps of that size mean that say nothing
 
 
+def test_a_frame_of_the_mux_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    def nvmm_picture(buffer: Gst.Buffer, layout: VideoLayout) -> nvmm.NvmmPicture:
+        looked.append(buffer)
+        return nvmm.nvmm_picture(buffer, layout)
+
+    monkeypatch.setattr("elements.portable.surface.nvmm_picture", nvmm_picture)
+    frame = NvmmFrame(322, 240, NV12_709, CUDA_DEVICE)
+    layout = VideoLayout.of("NV12", 322, 240)
+    place = Placement.of((322, 240), (640, 640), True)
+    surface = Surface.placed(frame.buffer(), layout, (640, 640), "NV12", place)
+    assert looked == []
+    planes = surface.source_planes
+    assert planes is not None
+    assert planes.luma == frame.address
+    assert surface.share().resized(320, 320).source_planes == surface.source_planes == planes
+    assert len(looked) == 1
+
+
 def test_planes_in_host_memory_are_none() -> None:
     assert surface_of(NvmmFrame(64, 48, NV12), 64, 48, "NV12").source_planes is None
 

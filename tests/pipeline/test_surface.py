@@ -11,6 +11,7 @@ gi.require_version("GstVideo", "1.0")
 from gi.repository import Gst, GstVideo  # noqa: E402
 
 from elements.base import ElementError  # noqa: E402
+from elements.metadata.placement import Placement  # noqa: E402
 from elements.portable.color import BT601  # noqa: E402
 from elements.portable.surface import Surface  # noqa: E402
 from elements.portable.video_buffer import VideoLayout, new_video_buffer, picture_of  # noqa: E402
@@ -65,6 +66,14 @@ def test_a_buffer_of_several_memories() -> None:
 def test_too_small_a_buffer_is_refused() -> None:
     with pytest.raises(ElementError, match="too small"):
         Surface.of_buffer(Gst.Buffer.new_wrapped(b"123"), VideoLayout.of("RGB", 4, 4))
+
+
+def test_a_frame_of_the_mux_is_looked_at_when_somebody_asks() -> None:
+    place = Placement.stretched((4, 4), (8, 8))
+    surface = Surface.placed(Gst.Buffer.new_wrapped(b"123"), VideoLayout.of("RGB", 4, 4), (8, 8), "RGB", place)
+    assert (surface.width, surface.height, surface.source_planes, surface.device_rgb()) == (8, 8, None, None)
+    with pytest.raises(ElementError, match="too small"):
+        surface.rgb()
 
 
 def test_resizing_declares_and_the_pixels_follow() -> None:
