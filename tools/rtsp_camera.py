@@ -31,6 +31,10 @@ def main() -> None:
     parser.add_argument("clip", type=Path, nargs="?", help="video to play; default: a generated street")
     parser.add_argument("--port", type=int, default=8554)
     options = parser.parse_args()
+    if options.clip and not options.clip.is_file():
+        parser.error(f"there is no video '{options.clip}'")
+    if not 0 < options.port < 1 << 16:
+        parser.error(f"--port {options.port}: a port is a number from 1 to 65535")
     clip = options.clip or make_clip(STREET, Path(tempfile.mkdtemp(prefix="gstorch-camera-")))
     serve(clip.resolve(strict=True).as_uri(), options.port)
 
