@@ -16,6 +16,7 @@ from elements.metadata.edit import (
     classify_all,
     editor_of,
     json_meta_type,
+    mask_of,
     object_columns,
     read_json,
     remove_objects,
@@ -300,6 +301,30 @@ def test_inference_is_marked(deepstream: DeepStream) -> None:
     frame = first(deepstream.handle().frame_items)
     editor_of(frame).mark_inferred(frame)
     assert deepstream.walk()["frames"][0]["infer_done"] == 1
+
+
+WRONG = {
+    "mask": lambda handle: set_mask(handle, np.ones((2, 2), np.float32)),
+    "no mask": mask_of,
+    "label": lambda handle: classify(handle, "colour", "red"),
+    "lineage": edit.lineage_of,
+    "detector's box": edit.detector_box,
+}
+
+
+@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("use", WRONG.values(), ids=WRONG)
+def test_what_is_no_object_is_refused(runtime: Any, use: Any, level: int) -> None:
+    """In DeepStream's memory a batch that was taken for an object would be written over."""
+    with pytest.raises((TypeError, AttributeError)):
+        use(targets(runtime.handle())[level])
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_what_is_no_frame_is_refused(runtime: Any, level: int) -> None:
+    for use in (lambda handle: remove_objects(handle, lambda item: True), lambda handle: classify_all(handle, "a", {})):
+        with pytest.raises((TypeError, AttributeError)):
+            use(targets(runtime.handle())[level])
 
 
 def test_null_handles_raise(deepstream: DeepStream) -> None:

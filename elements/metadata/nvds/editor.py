@@ -106,7 +106,7 @@ class NvdsEditor:
         self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
     ) -> None:
         """One classifier meta with one label. Labels of more than 127 bytes go to the field for long ones."""
-        self._classify(struct_of(target), classifier, (label, class_id, probability), component_id)
+        self._classify(_object(target), classifier, (label, class_id, probability), component_id)
 
     def classify_all(
         self, target: Any, classifier: str, labels: Mapping[int, tuple[str, int, float]], component_id: int
@@ -118,7 +118,9 @@ class NvdsEditor:
 
     def _classify(self, address: int, classifier: str, said: tuple[str, int, float], component_id: int) -> None:
         library, (label, class_id, probability) = self._library, said
+        # whatever may fail comes before something is taken from the pools
         text, kind = c_text(label).encode(), self._interned(c_text(classifier))
+        class_id, probability = int(class_id), float(probability)
         batch = layout.BaseMeta.from_address(address).batch_meta
         added, info = library.acquire_classifier(batch), library.acquire_label(batch)
         meta, label_info = layout.ClassifierMeta.from_address(added), layout.LabelInfo.from_address(info)
@@ -154,13 +156,13 @@ class NvdsEditor:
 
     def detector_box(self, target: Any) -> tuple[float, float, float, float] | None:
         """Left, top, width and height of the detector's box; None if no detector wrote one."""
-        box = layout.ObjectMeta.from_address(struct_of(target)).detector_box
+        box = layout.ObjectMeta.from_address(_object(target)).detector_box
         values = (box.left, box.top, box.width, box.height)
         return values if any(values) else None
 
     def set_mask(self, target: Any, mask: FloatArray, threshold: float) -> None:
         """A copy of ``mask`` in memory that DeepStream frees; the object's previous mask is freed."""
-        params = layout.ObjectMeta.from_address(struct_of(target)).mask
+        params = layout.ObjectMeta.from_address(_object(target)).mask
         if params.size:
             self._library.free(params.data)
         params.data = self._library.allocate(mask.nbytes)
@@ -171,7 +173,7 @@ class NvdsEditor:
 
     def mask(self, target: Any) -> tuple[FloatArray, float] | None:
         """A copy of the mask, and its threshold, if there is one."""
-        params = layout.ObjectMeta.from_address(struct_of(target)).mask
+        params = layout.ObjectMeta.from_address(_object(target)).mask
         count = params.width * params.height
         if not params.data or not count or params.size < count * _FLOAT:
             return None
@@ -185,25 +187,25 @@ class NvdsEditor:
 
     def set_parent(self, target: Any, parent: Any) -> None:
         """Set ``parent`` of an object that was added to a frame; adding clears it."""
-        layout.ObjectMeta.from_address(struct_of(target)).parent = struct_of(parent)
+        layout.ObjectMeta.from_address(_object(target)).parent = _object(parent)
 
     def lineage(self, target: Any) -> tuple[int, int]:
         """Numbers for the object and for its parent, 0 if it has none.
 
         The pointer is not followed: it may be that of a batch that is gone.
         """
-        address = struct_of(target)
+        address = _object(target)
         return address, layout.ObjectMeta.from_address(address).parent or 0
 
     # --- frames -------------------------------------------------------------------------------------------------------
 
     def mark_inferred(self, target: Any) -> None:
         """Set ``bInferDone``."""
-        layout.FrameMeta.from_address(struct_of(target)).infer_done = 1
+        layout.FrameMeta.from_address(_frame(target)).infer_done = 1
 
     def remove_objects(self, target: Any, predicate: Callable[[Any], Any]) -> int:
         """Remove the objects for which ``predicate`` holds, with all that they own; the number of them."""
-        frame = struct_of(target)
+        frame = _frame(target)
         doomed = {struct_of(item) for item in target.object_items if predicate(item)}
         if not doomed:
             return 0
@@ -216,9 +218,29 @@ class NvdsEditor:
         return len(doomed)
 
 
+def _object(handle: Any) -> int:
+    """The address of an object's struct. Another struct, taken for one, would be written to in the wrong places.
+
+    Raises:
+        TypeError: if ``handle`` stands for something else.
+    """
+    address = struct_of(handle)
+    if _meta_type(address) != layout.OBJECT_META:
+        raise TypeError(f"an ObjectMetadata is needed, not a {type(handle).__name__}")
+    return address
+
+
+def _frame(handle: Any) -> int:
+    """As `_object`, of a frame."""
+    address = struct_of(handle)
+    if _meta_type(address) != layout.FRAME_META:
+        raise TypeError(f"a FrameMetadata is needed, not a {type(handle).__name__}")
+    return address
+
+
 def _objects(frame_meta: Any) -> list[int]:
     """Addresses of a frame's objects, in the order of ``object_items``."""
-    return list(layout.list_items(layout.FrameMeta.from_address(struct_of(frame_meta)).objects))
+    return list(layout.list_items(layout.FrameMeta.from_address(_frame(frame_meta)).objects))
 
 
 def _meta_type(address: int) -> int:
