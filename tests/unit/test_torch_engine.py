@@ -272,6 +272,7 @@ REFUSED = {
     "weights with a file": ("m.pt", state_dict, {"weights": "w.pt"}, ["leave them out"]),
     "fp16 on the CPU": (CLASS, None, {"precision": "fp16"}, ["needs a GPU"]),
     "compiled on the CPU": (CLASS, None, {"compile": True}, ["compile: true needs a GPU", "leave compile out"]),
+    "no weights": (CLASS, None, {"weights": __file__}, ["are no state dict, or damaged: save it with torch.save("]),
     "missing weights": (CLASS, None, {"weights": "nowhere.pt"}, ["weights 'nowhere.pt': there is no such file"]),
     "device": (CLASS, None, {"device": "gpu"}, ["'gpu' is not auto, cpu, cuda"]),
     "size": (f"{__name__}:NoSize", None, {}, ["fails on a 640x640 input", "set 'input_size'"]),

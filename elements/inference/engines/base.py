@@ -192,9 +192,10 @@ def torch_device(config: ModelConfig) -> Any:
         use_cuda = config.device == "auto" and torch.cuda.is_available()
         return torch.device("cuda", 0) if use_cuda else torch.device("cpu")
     if not torch.cuda.is_available():
-        why = "is built without CUDA" if torch.version.cuda is None else "finds no GPU: run nvidia-smi to see why"
+        without = torch.version.cuda is None
+        why = "is built without CUDA: install a build with it" if without else "finds no GPU: run nvidia-smi to see why"
         raise ModelError(
-            f"device: {config.device} was asked for, but torch {torch.__version__} {why}; or set device to cpu or auto"
+            f"device: {config.device} was asked for, but torch {torch.__version__} {why}, or set device to cpu or auto"
         )
     if index >= torch.cuda.device_count():
         last = torch.cuda.device_count() - 1

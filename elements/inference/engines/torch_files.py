@@ -100,17 +100,16 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
 
 def _own_class(config: ModelConfig, device: Any) -> Any:
     """An instance of the user's class, with the weights."""
-    torch = import_torch()
     params = config.params if config.postprocess is None else {}  # which are then the function's
     module = call_with_params(import_object(config.path), params, {"config": config})()
     if config.weights:
         check_file(config.weights, "weights")
         try:
-            state = torch.load(config.weights, map_location="cpu", weights_only=True)
-        except Exception as error:  # pickle, zip and torch errors share no base class but this
+            state = _tensors(config.weights)
+        except Exception as error:  # torch's own words advise to load it without a check
             raise ModelError(
-                f"weights '{config.weights}': {brief(error)}. Only a state dict is loaded: "
-                "save it with torch.save(model.state_dict(), path)"
+                f"weights '{config.weights}' are no state dict, or damaged: save it with "
+                "torch.save(model.state_dict(), path)"
             ) from error
         try:
             module.load_state_dict(state)
@@ -219,9 +218,7 @@ def _pickled(config: ModelConfig, device: Any) -> Any:
     torch = import_torch()
     if not config.trust:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of protocols; the result says all
-                torch.load(config.path, map_location="cpu", weights_only=True)
+            _tensors(config.path)
         except Exception as error:
             raise ModelError(
                 f"it is a pickled module, not TorchScript, which {_TRUST}; or save it with torch.jit.save, or name its "
@@ -239,6 +236,17 @@ def _pickled(config: ModelConfig, device: Any) -> Any:
     if type(module).__module__.startswith("ultralytics"):
         raise ModelError("it is a checkpoint of ultralytics: set engine: ultralytics")
     return module.float().eval().to(device)
+
+
+def _tensors(path: str) -> Any:
+    """What a pickle holds, if that is nothing but tensors and plain values.
+
+    Raises:
+        Exception: pickle's, zipfile's or torch's, which share no base class but this.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of protocols and kinds of archives; the result says all
+        return import_torch().load(path, map_location="cpu", weights_only=True)
 
 
 _STATE_DICT = (
