@@ -105,7 +105,10 @@ def input_size(config: ModelConfig, engine: Engine) -> Size:
     wanted = config.input_size
     if width is not None and height is not None:
         if wanted is not None and wanted != (width, height):
-            raise ModelError(f"input_size {wanted[0]}x{wanted[1]} is set, but its input is fixed to {width}x{height}")
+            raise ModelError(
+                f"input_size {wanted[0]}x{wanted[1]} is set, but its input is fixed to {width}x{height}: leave it out, "
+                "or export it in that size"
+            )
         return width, height
     told = wanted or _size_of_metadata(engine.metadata)
     if told is None:
