@@ -184,8 +184,8 @@ def _fixed_size(fewest: tuple[int, ...], most: tuple[int, ...], wanted: Size | N
     if low == high:
         if wanted is not None and wanted != low:
             raise ModelError(
-                f"input_size {wanted[0]}x{wanted[1]} is set, but its input is fixed to {low[0]}x{low[1]}: leave it out, "
-                "or build it in that size"
+                f"input_size {wanted[0]}x{wanted[1]} is set, but its input is fixed to {low[0]}x{low[1]}: leave it "
+                "out, or build it in that size"
             )
         return low
     limits = f"{low[0]}x{low[1]} to {high[0]}x{high[1]}"
