@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,8 +60,9 @@ def checked_answer(
         One `Detections` per frame, and how many rows were left out as they are not finite numbers.
 
     Raises:
-        TypeError: if it is not one `Detections` for each frame, or holds something else than arrays.
-        ValueError: if it has class numbers below 0 or above what metadata holds, or an array of the wrong shape.
+        TypeError: if it is not one `Detections` for each frame, or holds something else than arrays and mappings.
+        ValueError: if it has class numbers below 0 or above what metadata holds, an array of the wrong shape, or
+            attributes without a label.
     """
     if isinstance(found, BatchDetections) and len(found) == count:
         return _checked_rows(found, name, who, names)
@@ -129,6 +132,28 @@ def _check_arrays(detections: Detections, who: str) -> None:
         if value.shape != shape and not _fits(value.shape, shape):
             wanted = ", ".join("n" if size is None else str(size) for size in shape)
             raise ValueError(f"{who}() returned {name} of shape {value.shape}: ({wanted}) is needed for {rows} objects")
+    _check_attributes(detections, who)
+
+
+def _check_attributes(detections: Detections, who: str) -> None:
+    """What is to become classifiers' labels (see `elements.metadata.writer.write_detections`)."""
+    for row, given in enumerate(detections.attributes or ()):
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            raise TypeError(
+                f"{who}() returned {given!r:.80} as attributes[{row}]: a mapping is needed, {{'colour': 'red'}}"
+            )
+        for name, value in given.items():
+            if isinstance(value, Mapping) and not _is_label(value):
+                raise ValueError(
+                    f"{who}() returned {value!r:.80} as attributes[{row}]['{name}']: a label is needed, or a mapping "
+                    "with 'label' and, if known, the numbers 'class_id' and 'probability'"
+                )
+
+
+def _is_label(value: Mapping[str, Any]) -> bool:
+    class_id, probability = value.get("class_id", 0), value.get("probability", 1.0)
+    numbers = isinstance(class_id, Integral) and isinstance(probability, Real)
+    return "label" in value and numbers and 0 <= class_id <= _HIGHEST_CLASS and math.isfinite(probability)
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:

@@ -253,3 +253,32 @@ def test_a_class_that_metadata_cannot_hold_is_refused() -> None:
     assert checked_answer([with_class(2**31 - 1)], 1, "m")[1] == 0
     with pytest.raises(ValueError, match="class_ids above 2147483647, which metadata cannot hold: 2147483648"):
         checked_answer([with_class(2**31)], 1, "m")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "problem"),
+    [
+        ("red", r"infer\(\) returned 'red' as attributes\[0\]: a mapping is needed, \{'colour': 'red'\}"),
+        (None, r"returned None as attributes\[0\]: a mapping is needed"),
+        ({5: "red"}, r"returned \{5: 'red'\} as attributes\[0\]: a mapping is needed"),
+        ({"colour": {"name": "red"}}, r"as attributes\[0\]\['colour'\]: a label is needed, or a mapping with 'label'"),
+        ({"colour": {"label": "red", "class_id": -1}}, r"the numbers 'class_id' and 'probability'"),
+        ({"colour": {"label": "red", "class_id": "1"}}, r"the numbers 'class_id' and 'probability'"),
+        ({"colour": {"label": "red", "probability": float("nan")}}, r"the numbers 'class_id' and 'probability'"),
+    ],
+)
+def test_attributes_that_are_no_labels(attributes, problem) -> None:
+    """They are found with the model's answer, where source and frame are known, not when metadata is written."""
+    answer = Detections(np.array([[0, 0, 9, 9]]), np.ones(1), np.zeros(1), attributes=[attributes])
+    with pytest.raises((TypeError, ValueError), match=problem):
+        checked_answer([answer], 1, "m")
+
+
+def test_attributes_that_are_labels() -> None:
+    given = {
+        "colour": "red",
+        "plate": 7,
+        "kind": {"label": "van", "class_id": np.int64(4), "probability": np.float32(0.5)},
+    }
+    answer = Detections(np.array([[0, 0, 9, 9]]), np.ones(1), np.zeros(1), attributes=[given])
+    assert checked_answer([answer], 1, "m") == ([answer], 0)
