@@ -221,7 +221,7 @@ class FrameMeta:
     user: list[UserMeta] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass  # without slots, which would be let go in the order of their names
 class BatchMeta:
     """A batch: frames, their pictures, and metadata of the whole batch.
 
@@ -239,6 +239,11 @@ class BatchMeta:
 
     def clone(self) -> BatchMeta:
         """A batch of its own: metadata copied, pictures shared until one side writes."""
-        twin = BatchMeta(self.max_frames, [copy.deepcopy(f) for f in self.frames], [], list(self.user))
+        twin = BatchMeta(self.max_frames, [copy.deepcopy(f) for f in self.frames], [], list(self.user), held=self.held)
         twin.surfaces = [surface.share() for surface in self.surfaces]
         return twin
+
+    def drop_pictures(self) -> None:
+        """Let go the pictures, and what they lie in."""
+        self.surfaces = []
+        self.held = None

@@ -182,7 +182,7 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
             return Gst.FlowReturn.OK
         surface = batch.surfaces[0] if batch and pictures else self._convert(Surface.of_buffer(buffer, self._input))
         if batch is not None:
-            batch.surfaces = []  # encoders hold the frame for long, and with it its metadata
+            batch.drop_pictures()  # encoders hold the frame for long, and with it its metadata
         frame = surface.to_buffer(self._output.format, self._output.color, self._any_layout)
         out.copy_into(frame, Gst.BufferCopyFlags.MEMORY | Gst.BufferCopyFlags.META, 0, frame.get_size())
         return Gst.FlowReturn.OK

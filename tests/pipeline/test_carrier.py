@@ -57,6 +57,29 @@ def test_a_plain_buffer_has_none() -> None:
     assert batch_of(buffer).max_frames == 2
 
 
+class Told:
+    """Writes its name to a list when it is let go."""
+
+    def __init__(self, name: str, gone: list[str]) -> None:
+        self.name, self.gone = name, gone
+
+    def share(self) -> "Told":
+        return Told(f"twin's {self.name}", self.gone)
+
+    def __del__(self) -> None:
+        self.gone.append(self.name)
+
+
+def test_what_the_pictures_lie_in_is_let_go_last() -> None:
+    gone: list[str] = []
+    batch = BatchMeta(surfaces=[Told("picture", gone)], held=Told("memory", gone))
+    twin = batch.clone()
+    del batch
+    assert gone == ["picture"], "the twin shows the same memory"
+    del twin
+    assert gone == ["picture", "twin's picture", "memory"]
+
+
 def test_nothing_is_kept() -> None:
     class Counted(BatchMeta):
         live = 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gi.repository import Gst
 
-from elements.portable.carrier import writable_batch
+from elements.portable.carrier import batch_of, writable_batch
 from elements.portable.meta import ObjectMeta
 from elements.portable.video_buffer import VideoLayout, picture_of
 from tests.media import Outcome, finish, run, source, watch
@@ -104,6 +104,16 @@ def test_leaving_unchanged_shares_the_decoders_memory() -> None:
     assert finish(pipeline).end == "eos"
     assert len(addresses) == 4
     assert len(set(addresses)) == 2
+
+
+def test_who_keeps_a_frame_that_left_does_not_keep_the_decoders() -> None:
+    batches = []
+    line = f"{source(3, width=128, height=96)} {MUX} ! nvvideoconvert ! video/x-raw,format=RGB ! fakesink name=out"
+    pipeline = Gst.parse_launch(line)
+    watch(pipeline, "out", lambda buffer: batches.append(batch_of(buffer)))
+    assert finish(pipeline).end == "eos"
+    assert [len(batch.frames) for batch in batches] == [1, 1, 1], "an encoder keeps the metadata"
+    assert [(batch.surfaces, batch.held) for batch in batches] == [([], None)] * 3
 
 
 def annotate(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
