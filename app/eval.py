@@ -38,6 +38,7 @@ def evaluate(
     ] = None,
     labels: Annotated[str | None, typer.Option(help="Label file of the model, one name per line.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda[:N].")] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Load pickled models, which can run any code.")] = False,
     tracks: Annotated[
         bool | None, typer.Option("--tracks/--no-tracks", help="Track in videos [as the truth has tracks].")
     ] = None,
@@ -63,7 +64,7 @@ def evaluate(
 
     set_up_logging(quiet, verbose)
     find_own_code()
-    options = {"confidence": confidence, "labels": labels, "device": device}
+    options = {"confidence": confidence, "labels": labels, "device": device, "trust": trust or None}
     with results_on_stdout() as stdout:
         try:
             true = _truth(truth)

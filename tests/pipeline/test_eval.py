@@ -131,6 +131,7 @@ def test_errors(clip: Path, model: str, tmp_path: Path) -> None:
         ((broken, "--truth", truth), 1, f"error: {broken}:1: not a line of JSON"),
         ((clip, "--truth", truth), 1, "give one event file (.jsonl), or --model"),
         ((broken, "--truth", truth, "--confidence", "0.5"), 2, "--confidence: only with --model"),
+        ((broken, "--truth", truth, "--trust"), 2, "--trust: only with --model"),
         ((clip, "--truth", truth, "--model", "none.onnx"), 2, "none.onnx"),
     ):
         done = gstorch("eval", *arguments)
