@@ -224,12 +224,42 @@ class Writer(torch.nn.Module):
 def test_torchscript_that_writes_files_needs_trust(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.jit.script(Writer()).save("m.pt")
-    with pytest.raises(ModelError, match=r"code/__torch__.*\.py' calls save, which can .*write files.*set trust: true"):
+    with pytest.raises(ModelError, match=r"code/__torch__.*\.py' names 'save', which can .*files.*set trust: true"):
         loaded("m.pt")
     assert not (tmp_path / "was-run").exists()
     with pytest.raises(ModelError, match="no layout known"):
         loaded("m.pt", trust=True)
     assert (tmp_path / "was-run").exists()
+
+
+HIDDEN = {
+    "a line's break": b"torch.save\\\n(image",
+    "a comment": b"(torch.save # of\n)(image",
+    "another name": b"f = torch.save\n    f(image",
+    "another name of torch": b"t = torch\n    t.save(image",
+    "getattr": b'getattr(torch, "save")(image',
+    "getattr of two texts": b'getattr(torch, "sa" "ve")(image',
+    "getattr of an escape": b'getattr(torch, "\\163ave")(image',
+    "getattr in getattr": b'getattr(getattr(torch, "sa" "ve"), "__call__")(image',
+}
+
+
+@pytest.mark.parametrize("call", HIDDEN.values(), ids=HIDDEN)
+def test_torchscript_that_hides_what_it_calls_needs_trust(tmp_path, call):
+    torch.jit.script(Writer()).save(tmp_path / "m.pt")
+    with zipfile.ZipFile(tmp_path / "m.pt") as plain, zipfile.ZipFile(tmp_path / "hidden.pt", "w") as hidden:
+        for member in plain.infolist():
+            hidden.writestr(member, plain.read(member).replace(b"torch.save(image", call))
+    with pytest.raises(ModelError, match=r"code/__torch__.*\.py' (names|makes up) .*set trust: true"):
+        loaded(tmp_path / "hidden.pt")
+
+
+def test_torchscript_may_have_modules_whose_names_are_numbers(tmp_path):
+    """Which it reaches with getattr."""
+    network = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 1)), torch.nn.ReLU())
+    torch.jit.trace(network, torch.zeros(1, 3, 32, 32)).save(tmp_path / "m.pt")
+    with pytest.raises(ModelError, match="no layout known"):
+        loaded(tmp_path / "m.pt")
 
 
 def state_dict(path):
@@ -258,6 +288,16 @@ def program_without_graph(path):
                 target.writestr(name, source.read(name))
 
 
+class Other(torch.nn.Module):
+    @torch.jit.export
+    def look(self, image):
+        return image
+
+
+def script_without_forward(path):
+    torch.jit.script(Other()).save(path)
+
+
 REFUSED = {
     "no file": ("m.pt", lambda path: None, {}, ["there is no such file"]),
     "state dict": ("m.pt", state_dict, {}, ["holds weights without the network", "package.module:Class", "'weights'"]),
@@ -266,6 +306,7 @@ REFUSED = {
     "empty file": ("m.pt", lambda path: path.touch(), {"trust": True}, ["it is no file of torch, or cut"]),
     "cut script": ("m.pt", cut_script, {}, ["it is no file of torch, or cut"]),
     "damaged script": ("m.pt", damaged_script, {}, ["its archive is damaged"]),
+    "script without forward": ("m.pt", script_without_forward, {}, ["Method 'forward' is not defined"]),
     "no program": ("m.pt2", text, {}, ["not a complete exported program"]),
     "no program, trusted": ("m.pt2", text, {"trust": True}, ["not a complete exported program"]),
     "part of a program": ("m.pt2", program_without_graph, {"trust": True}, ["cannot load the exported program"]),

@@ -28,7 +28,8 @@ from elements.inference.params import call_with_params, import_object
 METADATA_FILES = ("config.txt", "metadata.json")  # JSON beside the network; ultralytics writes config.txt
 _WITH_ALLOW_TF32 = 13  # arguments of aten::_convolution since torch 1.7; the last one
 _TRUST = "can run any code when it is loaded: if you know where it comes from, set trust: true"
-_FILE_OPERATORS = re.compile(rb"\b(save|from_file|load_tensor|read_file|write_file)\s*\(")  # torch's and torchvision's
+_FILE_OPERATORS = re.compile(rb"\b(save|from_file|load_tensor|read_file|write_file)\b")  # torch's and torchvision's
+_GETATTR = re.compile(rb"""\bgetattr\((?:(?!getattr)[^"'])*"[^"\\]*"\)""")  # as torch writes it: of a plain name
 _PICKLE_STARTS = b"\x80"  # protocol 2 and later
 
 
@@ -128,12 +129,12 @@ def _script(config: ModelConfig, device: Any) -> LoadedModule:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # TorchScript is deprecated, the files are still about
             module = torch.jit.load(config.path, map_location=device, _extra_files=extra)
+        _compute_as_asked(module)
     except Exception as error:
         raise ModelError(
             f"torch {torch.__version__} cannot load it as TorchScript: {brief(error)}. "
             "Save it again with torch.jit.save"
         ) from error
-    _compute_as_asked(module)
     return LoadedModule(module.eval(), metadata=_metadata(extra))
 
 
@@ -152,14 +153,29 @@ def _compute_as_asked(module: Any) -> None:
 
 
 def _check_script(path: str) -> None:
-    """Refuse TorchScript that reads or writes files."""
+    """Refuse TorchScript that reads or writes files.
+
+    It must not even name what does: a function may get another name, and a call may have comments and breaks in it.
+    """
     with _archive(path) as archive:
         for member in archive.infolist():  # not by name: of two with the same name torch may read the other one
-            if member.filename.endswith(".py") and (found := _FILE_OPERATORS.search(archive.read(member))):
-                raise ModelError(
-                    f"its code in '{member.filename}' calls {found[1].decode()}, which can read or write files here: "
-                    "if you know where it comes from, set trust: true"
-                )
+            code = archive.read(member) if member.filename.endswith(".py") else b""
+            if found := _FILE_OPERATORS.search(code):
+                what = f"names '{found[1].decode()}', which can read or write files here"
+            elif _makes_names(code):
+                what = "makes up names, which may hide that it reads or writes files"
+            else:
+                continue
+            raise ModelError(
+                f"its code in '{member.filename}' {what}: if you know where it comes from, set trust: true"
+            )
+
+
+def _makes_names(code: bytes) -> bool:
+    """Whether ``getattr`` gets anything else than a plain name."""
+    while (rest := _GETATTR.sub(b"_", code)) != code:  # from the innermost
+        code = rest
+    return re.search(rb"\bgetattr\b", code) is not None
 
 
 def _exported(config: ModelConfig, device: Any) -> LoadedModule:
