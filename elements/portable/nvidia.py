@@ -99,8 +99,8 @@ def select_decoder(
 ) -> int:
     """uridecodebin's "autoplug-select": passes over NVIDIA's decoder where it would fail, or be inexact without need.
 
-    Of H.264 it decodes 8 bit 4:2:0 only. A software decoder takes its place, which is said. Of pictures of odd size
-    NVIDIA's converter changes the chroma, so that a software decoder is preferred.
+    Of H.264 it decodes 8 bit 4:2:0 only. A software decoder takes its place, which is said. Of pictures of odd size its
+    chroma lies a row lower than it says, and the last row is lost, so that a software decoder is preferred.
     """
     if not is_its_decoder(factory):
         return _TRY
