@@ -68,7 +68,7 @@ def test_a_model_sees_what_it_sees_on_the_cpu(clips: Path, name: str) -> None:  
     print(name, places[0])
     assert len(found) == len(expected)
     if name == "odd" and places[0] is not None:
-        pytest.xfail("NVIDIA's decoder gives the chroma of pictures of odd size a row too low, and no other one is here")
+        pytest.xfail("NVIDIA's decoder gives the chroma of pictures of odd size a row too low; no other is here")
     for ways, frame in zip(found, expected, strict=True):
         for way, pixels in ways.items():
             assert np.array_equal(pixels, frame), (way, difference(pixels, frame))
