@@ -74,6 +74,11 @@ class _Holder(GObject.Object):
         self.batch = batch
         _holders[hash(self)] = self
 
+    @property
+    def buffers(self) -> int:
+        """How many buffers have it: GStreamer's copies of a buffer share it. One reference is Python's."""
+        return int(self.__grefcount__) - 1
+
 
 # By address. PyGObject keeps the Python half, which has attributes, as long as GStreamer keeps the GObject.
 _holders: weakref.WeakValueDictionary[int, _Holder] = weakref.WeakValueDictionary()
@@ -118,38 +123,60 @@ def batch_of(buffer: Gst.Buffer) -> BatchMeta | None:
 def batch_at(address: int) -> BatchMeta | None:
     """`batch_of` the buffer at ``address``."""
     with _lock:
-        meta = _get_custom_meta(address, _META_C)
-        if not meta:
+        holder = _holder_at(address)
+        return None if holder is None else holder.batch
+
+
+def _holder_at(address: int) -> _Holder | None:
+    """What the buffer at ``address`` carries; with the lock held."""
+    meta = _get_custom_meta(address, _META_C)
+    if not meta:
+        return None
+    return _holders[_GValue.from_address(_get_value(_meta_structure(meta), _FIELD)).data[0]]
+
+
+def own_batch_at(address: int) -> BatchMeta | None:
+    """The batch of the buffer at ``address``, for writing; ``None`` if it carries none.
+
+    A buffer that is a copy (as a tee's branches make) or has been copied gets a batch of its own first.
+    """
+    with _lock:
+        holder = _holder_at(address)
+        if holder is None:
             return None
-        value = _GValue.from_address(_get_value(_meta_structure(meta), _FIELD))
-        return _holders[value.data[0]].batch
+        batch = holder.batch
+        if batch.owner != address or holder.buffers > 1:
+            batch = batch.clone()
+            _attach(address, batch)
+        return batch
 
 
 def writable_batch(buffer: Gst.Buffer) -> BatchMeta:
-    """The batch of ``buffer``, for writing. A buffer that is a copy (a tee branch) gets a batch of its own first.
+    """`own_batch_at` of ``buffer``.
 
     Raises:
         ElementError: if the buffer carries no batch.
     """
-    with _lock:
-        batch = batch_of(buffer)
-        if batch is None:
-            raise ElementError("the buffer carries no batch metadata; put an nvstreammux before this element")
-        if batch.owner != hash(buffer):
-            batch = batch.clone()
-            attach_batch(buffer, batch)
-        return batch
+    batch = own_batch_at(hash(buffer))
+    if batch is None:
+        raise ElementError("the buffer carries no batch metadata; put an nvstreammux before this element")
+    return batch
 
 
-def detached_batch(buffer: Gst.Buffer) -> BatchMeta | None:
+def detached_batch(buffer: Gst.Buffer, target: Gst.Buffer | None = None) -> BatchMeta | None:
     """The batch of ``buffer``, a vfunc's argument, to be changed and moved to a new buffer; ``None`` if it has none.
 
-    It is a clone when somebody else may still look at the buffer's own.
+    It is a clone when somebody else may still look at the buffer's own. That is not ``target``, the new buffer, onto
+    which GStreamer has copied it already.
     """
-    batch = batch_of(buffer)
-    if batch is None or (batch.owner == hash(buffer) and is_writable(buffer)):
-        return batch
-    return batch.clone()
+    with _lock:
+        holder = _holder_at(hash(buffer))
+        if holder is None:
+            return None
+        known = 1 if target is None or _holder_at(hash(target)) is not holder else 2
+        batch = holder.batch
+        alone = batch.owner == hash(buffer) and holder.buffers == known and is_writable(buffer)
+        return batch if alone else batch.clone()
 
 
 def new_batch_buffer(batch: BatchMeta, pts: int, duration: int) -> Gst.Buffer:

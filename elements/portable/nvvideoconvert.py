@@ -174,7 +174,7 @@ class NvVideoConvert(PropertyTable, GstBase.BaseTransform):
     @guarded(Gst.FlowReturn.ERROR)
     def do_transform(self, buffer: Gst.Buffer, out: Gst.Buffer) -> Gst.FlowReturn:
         """Not called for what passes through: that costs no Python."""
-        batch = detached_batch(buffer)  # a frame that came out of a batch may carry one without pictures
+        batch = detached_batch(buffer, out)  # a frame that came out of a batch may carry one without pictures
         pictures = batch.surfaces if batch else []
         if batch is not None:
             attach_batch(out, self._convert_batch(batch))

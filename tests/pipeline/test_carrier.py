@@ -13,6 +13,8 @@ from elements.base import ElementError  # noqa: E402
 from elements.portable.carrier import attach_batch, batch_of, new_batch_buffer, writable_batch  # noqa: E402
 from elements.portable.meta import BatchMeta, FrameMeta, ObjectMeta  # noqa: E402
 from elements.portable.video_buffer import twin_of  # noqa: E402
+from tests.media import source, watch  # noqa: E402
+from tests.waiting import wait_for  # noqa: E402
 
 Gst.init(None)
 
@@ -39,6 +41,41 @@ def test_a_copy_gets_its_own_batch_when_it_is_written() -> None:
     assert batch_of(copy) is own
     assert writable_batch(copy) is own
     assert batch_of(buffer).frames[0].objects[0].label == "car"
+
+
+def test_what_was_copied_gets_its_own_batch_when_it_is_written() -> None:
+    batch = BatchMeta(frames=[FrameMeta(objects=[ObjectMeta(label="car")])])
+    buffer = new_batch_buffer(batch, 0, 0)
+    copy = twin_of(buffer)
+    own = writable_batch(buffer)
+    own.frames[0].objects[0].label = "van"
+    assert batch_of(copy).frames[0].objects[0].label == "car"
+    assert writable_batch(buffer) is own, "the copy has the other one now"
+
+
+def test_branches_do_not_see_each_other_where_another_element_copies() -> None:
+    """``identity`` copies what the other branch holds too, and leaves that one alone with the original."""
+    seen, demuxed = [], []
+
+    def look(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+        seen.append([frame.batch_id for frame in batch_of(info.get_buffer()).frames])
+        return Gst.PadProbeReturn.OK
+
+    pipeline = Gst.parse_launch(
+        f"{source(1)} {source(1, 'm.sink_1')} nvstreammux name=m width=64 height=48 batch-size=2 ! tee name=t "
+        "t. ! identity ! queue name=copied ! fakesink name=out async=false "
+        "t. ! queue ! nvstreamdemux name=d d.src_0 ! fakesink async=false d.src_1 ! fakesink name=last async=false"
+    )
+    held_back = pipeline.get_by_name("copied").get_static_pad("src")
+    block = held_back.add_probe(Gst.PadProbeType.BLOCK | Gst.PadProbeType.BUFFER, lambda *_: Gst.PadProbeReturn.OK)
+    pipeline.get_by_name("out").get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, look)
+    watch(pipeline, "last", demuxed.append)
+    pipeline.set_state(Gst.State.PLAYING)
+    assert wait_for(lambda: demuxed)
+    held_back.remove_probe(block)
+    assert wait_for(lambda: seen)
+    pipeline.set_state(Gst.State.NULL)
+    assert seen == [[0, 1]]
 
 
 def test_a_second_reference_does_not_hinder_writing() -> None:

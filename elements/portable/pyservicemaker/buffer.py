@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from elements.base import ElementError, Gst
-from elements.portable.carrier import batch_of, writable_batch
-from elements.portable.meta import BatchMeta
+from elements.portable.carrier import batch_of, own_batch_at
 from elements.portable.pyservicemaker.metadata import BatchMetadata
 from elements.portable.pyservicemaker.tensor import Tensor
 
@@ -44,7 +43,7 @@ class Buffer:
     @property
     def batch_meta(self) -> BatchMetadata:
         """The batch's metadata, a null handle if there is none."""
-        return BatchMetadata(None if self._buffer is None else own_batch(self._buffer))
+        return BatchMetadata(None if self._buffer is None else own_batch_at(hash(self._buffer)))
 
     @property
     def timestamp(self) -> int:
@@ -79,12 +78,6 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"Buffer(batch_size={self.batch_size}, timestamp={self.timestamp})"
-
-
-def own_batch(buffer: Gst.Buffer) -> BatchMeta | None:
-    """The batch of ``buffer``, to read and write: a copied buffer (a tee branch) gets its own, as in DeepStream."""
-    batch = batch_of(buffer)
-    return batch if batch is None or batch.owner == hash(buffer) else writable_batch(buffer)
 
 
 def _bytes(source: Any) -> bytes:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from elements.base import Gst, all_of
-from elements.portable.carrier import batch_at
-from elements.portable.pyservicemaker.buffer import Buffer, own_batch
+from elements.portable.carrier import own_batch_at
+from elements.portable.pyservicemaker.buffer import Buffer
 from elements.portable.pyservicemaker.handles import STALE
 from elements.portable.pyservicemaker.metadata import BatchMetadata
 from elements.portable.pyservicemaker.operators import (
@@ -115,9 +115,7 @@ def _on_batch(pad: Gst.Pad, info: Gst.PadProbeInfo, probe: Probe) -> Gst.PadProb
     address = ctypes.c_void_p.from_address(hash(info) + _DATA_OFFSET).value or 0
     metadata = BatchMetadata(None)
     try:
-        batch = batch_at(address)
-        if batch is not None and batch.owner != address:  # a copy, as of a tee
-            batch = own_batch(info.get_buffer())
+        batch = own_batch_at(address)
         if batch is not None:
             metadata = BatchMetadata(batch)
             call_with_properties(probe._properties, probe._operator.handle_metadata, metadata)
