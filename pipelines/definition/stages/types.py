@@ -31,7 +31,8 @@ PropertyValue = bool | int | float | str
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")
 _DEVICE = r"(auto|cpu|cuda(:\d+)?)"
 _RESERVED = re.compile(
-    r"mux|track|outputs|sink|counter|(events|record)-\d+|(source|output)-\d+.*|.*-(queue|convert|caps|tee)"
+    r"mux|track|outputs|sink|counter|angles|draw-(keypoints|analytics)|(events|record)-\d+|(source|output)-\d+.*|"
+    r".*-(queue|convert|caps|tee)"
 )
 _SIZE = re.compile(r"([1-9]\d*)(?:x([1-9]\d*))?")
 
