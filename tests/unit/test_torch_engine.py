@@ -221,9 +221,15 @@ class Writer(torch.nn.Module):
         return image
 
 
-def test_torchscript_that_writes_files_needs_trust(tmp_path, monkeypatch):
+@pytest.fixture
+def writer(monkeypatch):
+    monkeypatch.setattr(torch, "save", torch.serialization.save)  # ultralytics, once imported, has its own there
+    return torch.jit.script(Writer())
+
+
+def test_torchscript_that_writes_files_needs_trust(writer, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    torch.jit.script(Writer()).save("m.pt")
+    writer.save("m.pt")
     with pytest.raises(ModelError, match=r"code/__torch__.*\.py' names 'save', which can .*files.*set trust: true"):
         loaded("m.pt")
     assert not (tmp_path / "was-run").exists()
@@ -245,8 +251,8 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize("call", HIDDEN.values(), ids=HIDDEN)
-def test_torchscript_that_hides_what_it_calls_needs_trust(tmp_path, call):
-    torch.jit.script(Writer()).save(tmp_path / "m.pt")
+def test_torchscript_that_hides_what_it_calls_needs_trust(writer, tmp_path, call):
+    writer.save(tmp_path / "m.pt")
     with zipfile.ZipFile(tmp_path / "m.pt") as plain, zipfile.ZipFile(tmp_path / "hidden.pt", "w") as hidden:
         for member in plain.infolist():
             hidden.writestr(member, plain.read(member).replace(b"torch.save(image", call))
