@@ -183,17 +183,17 @@ def main() -> int:
     limit_arenas()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        good, bad = make_models(folder, options.device.startswith("cuda"))
+        good, bad = make_models(folder, options.device)
         models = [
             Choice(options.model) if options.model else good[0],
             Choice(options.other) if options.other else good[1],
         ]
         clips = [options.clip.resolve()] * options.sources if options.clip else make_clips(folder, options.sources)
-        first = {"model": models[0].model, **models[0].options}
+        first = {"device": options.device, "model": models[0].model, **models[0].options}
         definition = {
             "pipeline": "swap",
             "sources": [{"uri": str(clip), "loop": True} for clip in clips],
-            "stages": [{"infer": {**first, "device": options.device, "swap": {"keep": f"{KEEP_S}s"}}}],
+            "stages": [{"infer": {**first, "swap": {"keep": f"{KEEP_S}s"}}}],
             "outputs": [{"events": {"path": str(folder / "events.jsonl")}}],
         }
         runner, record = open_runner(make_plan(definition_from_mapping(definition, folder))), Record()

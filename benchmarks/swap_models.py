@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +30,17 @@ class Choice:
             "weights": self.options.get("weights"),
             "labels": labels and ",".join(labels),
             "input-size": size and str(size),
+            "device": self.options.get("device"),  # a class that does not ask for it may not be given one
         }
 
 
-def make_models(folder: Path, on_gpu: bool) -> tuple[list[Choice], list[Choice]]:
+def make_models(folder: Path, device: str) -> tuple[list[Choice], list[Choice]]:
     """Good ones and bad ones: ONNX files of two layouts, or on a GPU networks with weights of their own.
 
     The one that gives NaN does so at once on the CPU, which its first run shows, and on a GPU after some batches.
     """
-    make = _network if on_gpu else _onnx
+    on_gpu = device.startswith("cuda")
+    make = partial(_network, device) if on_gpu else _onnx
     garbage = folder / ("garbage.torchscript" if on_gpu else "garbage.onnx")
     garbage.write_bytes(b"no model")
     nan = make(folder, "nan", 320, SwapState.ROLLED_BACK if on_gpu else SwapState.REJECTED)
@@ -51,7 +54,7 @@ def _onnx(folder: Path, name: str, size: int, end: SwapState = SwapState.ACTIVE)
     return Choice(save(made, folder / f"{name}.onnx"), end=end)
 
 
-def _network(folder: Path, name: str, size: int, end: SwapState = SwapState.ACTIVE) -> Choice:
+def _network(device: str, folder: Path, name: str, size: int, end: SwapState = SwapState.ACTIVE) -> Choice:
     import torch
 
     from tests.torch_models import Finder, NanLater
@@ -59,5 +62,5 @@ def _network(folder: Path, name: str, size: int, end: SwapState = SwapState.ACTI
     network = NanLater() if name == "nan" else Finder()
     torch.nn.init.constant_(network.score, 0.8 if name == "large" else 0.9)  # other weights, another version
     torch.save(network.state_dict(), folder / f"{name}.pt")
-    options = {"weights": str(folder / f"{name}.pt"), "labels": LABELS[name], "input_size": size}
+    options = {"weights": str(folder / f"{name}.pt"), "labels": LABELS[name], "input_size": size, "device": device}
     return Choice(f"tests.torch_models:{type(network).__name__}", options, end)
