@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("gstorch.inference")
 
 _HIGHEST_CLASS = 2**31 - 1  # int32 in NvDsObjectMeta
-_unnamed_classes: set[tuple[str, str]] = set()  # models and functions that were told of
+_told: set[tuple[str, str]] = set()  # warnings, and the models that they were about
 
 
 def ask(model: Model, frames: Sequence[Frame], name: str, handle: Any = None) -> tuple[Sequence[Detections], int]:
@@ -101,12 +100,11 @@ def _check_classes(found: Sequence[Detections], name: str, who: str, names: Sequ
         raise ValueError(f"{who}() returned class_ids below 0: {lowest}")
     if highest > _HIGHEST_CLASS:
         raise ValueError(f"{who}() returned class_ids above {_HIGHEST_CLASS}, which metadata cannot hold: {highest}")
-    if names and highest >= len(names) and (name, who) not in _unnamed_classes:
-        _unnamed_classes.add((name, who))
-        log.warning(
-            "model '%s': %s() returned class %d, but it has %d names (0 to %d): such objects are called by their "
-            "number; this is said once",
-            *(name, who, highest, len(names), len(names) - 1),
+    if names and highest >= len(names):
+        last = len(names) - 1
+        _warn_once(
+            "returned class %d, but it has %d names (0 to %d): such objects are called by their number",
+            *(name, who, highest, len(names), last),
         )
 
 
@@ -182,7 +180,11 @@ def _have_area(found: Sequence[Detections], name: str, who: str) -> bool:
     """Whether all boxes have; sides below 0 are told."""
     sides = _sides(_column(found, "boxes").reshape(-1, 4))
     if (sides < 0).any():
-        _tell_of_sides(name, who)
+        _warn_once(
+            "returns boxes whose right or lower side comes before the left or upper one: they are left out (a box is "
+            "x1, y1, x2, y2, not x, y, width, height)",
+            *(name, who),
+        )
     return bool((sides > 0).all())
 
 
@@ -196,14 +198,11 @@ def _sides(boxes: NDArray[Any]) -> NDArray[Any]:
     return sides
 
 
-@functools.cache
-def _tell_of_sides(name: str, who: str) -> None:
-    log.warning(
-        "model '%s': %s() returns boxes whose right or lower side comes before the left or upper one: they are left "
-        "out (a box is x1, y1, x2, y2, not x, y, width, height); this is said once",
-        name,
-        who,
-    )
+def _warn_once(text: str, name: str, who: str, *values: object) -> None:
+    """Log ``text``, with ``values``, the first time that it is about this model."""
+    if (text, name) not in _told:
+        _told.add((text, name))
+        log.warning("model '%s': %s() " + text + "; this is said once", name, who, *values)
 
 
 def _shape(found: Any) -> str:

@@ -118,11 +118,12 @@ class PostprocessedModel:
         batch = _batch(self.config, self._loaded.engine, len(frames))
         runs = [frames[i : i + batch] for i in range(0, len(frames), batch)]
         found: list[Detections] = []
+        name = str(self.config.path)
         for run, (outputs, seen) in zip(runs, self._loaded.pool.map(self._run, runs), strict=True):
             try:
-                found += checked_answer(self._function(outputs, seen), len(run), str(self.config.path), "postprocess")[
-                    0
-                ]
+                answer = self._function(outputs, seen)
+                checked_answer(answer, len(run), name, "postprocess", self.names)
+                found += answer  # as it is: whoever asks leaves broken rows out, and counts them
             except Exception as error:
                 raise FrameError(run[0], f"{self.config.postprocess}: {type(error).__name__}: {error}") from error
         return found

@@ -80,7 +80,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         self.init_properties()
         self.set_property("async-handling", True)
         self._credentials = ("", "")
-        self._lock = threading.Lock()  # guards _inner and _generation against the reconnector's thread
+        self._lock = threading.Lock()  # guards _inner against the reconnector's thread
         self._reset()
 
     def _reset(self) -> None:

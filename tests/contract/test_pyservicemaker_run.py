@@ -303,10 +303,10 @@ def test_stop_right_after_start_is_not_lost(make_pipeline: MakePipeline) -> None
     make_pipeline("videotestsrc", "fakesink", buffers=-1).start().stop().wait()
 
 
-class Opening(Gst.Bin):
-    """Takes its time to reach PAUSED, as a file that has to be opened; `done` says so, as often as it is called."""
+class Starting(Gst.Bin):
+    """Does `pausing` on its way to PAUSED."""
 
-    __gtype_name__ = "TestOpening"
+    __gtype_name__ = "TestStarting"
 
     def __init__(self) -> None:
         super().__init__()
@@ -314,8 +314,15 @@ class Opening(Gst.Bin):
 
     def do_change_state(self, transition: Gst.StateChange) -> Gst.StateChangeReturn:
         result = Gst.Bin.do_change_state(self, transition)
-        if transition != Gst.StateChange.READY_TO_PAUSED:
-            return result
+        return self.pausing() if transition == Gst.StateChange.READY_TO_PAUSED else result
+
+
+class Opening(Starting):
+    """Takes its time to reach PAUSED, as a file that has to be opened; `done` says so, as often as it is called."""
+
+    __gtype_name__ = "TestOpening"
+
+    def pausing(self) -> Gst.StateChangeReturn:
         self.post_message(Gst.Message.new_async_start(self))
         return Gst.StateChangeReturn.ASYNC
 
@@ -324,20 +331,13 @@ class Opening(Gst.Bin):
         self.post_message(Gst.Message.new_async_done(self, Gst.CLOCK_TIME_NONE))
 
 
-class Camera(Gst.Bin):
+class Camera(Starting):
     """Is live, and while it starts, a file in the same pipeline is opened."""
 
     __gtype_name__ = "TestCamera"
     file: Opening
 
-    def __init__(self) -> None:
-        super().__init__()
-        keep_floating(self)
-
-    def do_change_state(self, transition: Gst.StateChange) -> Gst.StateChangeReturn:
-        result = Gst.Bin.do_change_state(self, transition)
-        if transition != Gst.StateChange.READY_TO_PAUSED:
-            return result
+    def pausing(self) -> Gst.StateChangeReturn:
         self.file.done()
         return Gst.StateChangeReturn.NO_PREROLL
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from elements.inference.answer import ask
 from elements.inference.config import ModelConfig
 from elements.inference.errors import FrameError, ModelError
 from elements.inference.frame import ArrayFrame
@@ -34,6 +35,11 @@ def fails(outputs, frames):
     raise KeyError("boxes")
 
 
+def half_broken(outputs, frames):
+    boxes = np.array([[1, 1, 9, 9], [np.nan, 1, 9, 9]], np.float32)
+    return [Detections(boxes, np.ones(2, np.float32), np.array([5, 0])) for _ in frames]
+
+
 def opened(path, function, **more):
     model = open_model(ModelConfig(path, postprocess=f"{__name__}:{function}", **more))
     model.load()
@@ -61,6 +67,18 @@ def test_the_function_gets_outputs_frames_and_params(network) -> None:
     assert found[1].boxes.tolist() == [[0, 0, 32, 32]]
     assert model.names == ("a", "b")
     model.close()
+
+
+def test_broken_rows_are_counted_and_unnamed_classes_told_once(network, caplog) -> None:
+    model = opened(network, "half_broken", labels=("a", "b"))
+    for _ in range(2):
+        found, broken = ask(model, frames((64, 64), (64, 64)), network)
+        assert [len(one) for one in found] == [1, 1]
+        assert broken == 2
+    assert caplog.messages == [
+        f"model '{network}': postprocess() returned class 5, but it has 2 names (0 to 1): such objects are called by "
+        "their number; this is said once"
+    ]
 
 
 def test_a_network_of_a_fixed_batch(tmp_path) -> None:
