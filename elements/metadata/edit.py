@@ -48,7 +48,7 @@ class Editor(Protocol):
     def __hash__(self) -> int: ...
     def meta_type(self, name: str) -> int: ...
     def attach_text(self, target: Any, meta_type: int, text: str) -> None: ...
-    def texts(self, target: Any, meta_types: Collection[int]) -> dict[int, str]: ...
+    def texts(self, target: Any, names: Mapping[int, str]) -> dict[str, str]: ...
     def classify(
         self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
     ) -> None: ...
@@ -100,7 +100,7 @@ def rewrite_json_text(target: Any, name: str, change: Callable[[str | None], str
     """`attach_json_text` of what ``change`` makes of the text that is there."""
     editor = editor_of(target)
     kind = _json_type(editor, name)
-    editor.attach_text(target, kind, change(editor.texts(target, (kind,)).get(kind)))
+    editor.attach_text(target, kind, change(editor.texts(target, {kind: name}).get(name)))
 
 
 def read_jsons(target: Any, names: Collection[str]) -> dict[str, Any]:
@@ -124,9 +124,7 @@ def find_json_texts(target: Any, names: Collection[str]) -> dict[str, str]:
 
 
 def _json_texts(editor: Editor, target: Any, names: Collection[str]) -> dict[str, str]:
-    types = _json_types(editor, tuple(names))
-    texts = editor.texts(target, types)
-    return {types[number]: text for number, text in texts.items()} if texts else {}
+    return editor.texts(target, _json_types(editor, tuple(names)))
 
 
 def json_meta_type(target: Any, name: str) -> int:

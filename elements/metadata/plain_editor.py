@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,10 @@ class PlainEditor:
             user[:] = [meta for meta in user if meta.meta_type != meta_type]
         user.append(UserMeta(meta_type, text))
 
-    def texts(self, target: Any, meta_types: Collection[int]) -> dict[int, str]:
-        """What `attach_text` stored, by type, as far as there is something."""
+    def texts(self, target: Any, names: Mapping[int, str]) -> dict[str, str]:
+        """What `attach_text` stored, by the names of the types, as far as there is something."""
         user = target._meta.user
-        return {meta.meta_type: meta.data for meta in user if meta.meta_type in meta_types} if user else {}
+        return {names[meta.meta_type]: meta.data for meta in user if meta.meta_type in names} if user else {}
 
     def classify(
         self, target: Any, classifier: str, label: str, class_id: int, probability: float, component_id: int
@@ -103,9 +103,7 @@ class PlainEditor:
 
     def read_objects(self, target: Any) -> Iterator[tuple[Any, ObjectFields, bool]]:
         """As `elements.metadata.edit.read_objects`."""
-        for item in target.object_items:
-            meta = item._meta
-            yield item, meta.fields, not meta.is_bare
+        return _read_objects(target.object_items) if target._meta.objects else iter(())
 
     def object_ids(self, target: Any) -> list[int]:
         """As `elements.metadata.edit.object_ids`."""
@@ -120,6 +118,12 @@ class PlainEditor:
             if id(item.parent) in doomed:
                 item.parent = None
         return len(doomed)
+
+
+def _read_objects(items: Iterable[Any]) -> Iterator[tuple[Any, ObjectFields, bool]]:
+    for item in items:
+        meta = item._meta
+        yield item, meta.fields, not meta.is_bare
 
 
 def _classifier(classifier: str, said: tuple[str, int, float], component_id: int) -> ClassifierMeta:

@@ -38,7 +38,7 @@ def placement_of(frame_meta: Any, padding: bool, mux_size: tuple[int, int] | Non
     """
     source = (frame_meta.source_width, frame_meta.source_height)
     mux = (frame_meta.pipeline_width, frame_meta.pipeline_height)
-    return _placement(source, mux if all(mux) else mux_size or source, padding)
+    return _placement(source, mux, mux_size, padding)
 
 
 def view_of(frame_meta: Any, source: str, placement: Placement, reads: Collection[str] = ()) -> FrameView:
@@ -108,8 +108,10 @@ def draw(batch_meta: Any, frame_meta: Any, drawings: Sequence[Drawing], placemen
 
 
 @lru_cache(maxsize=64)
-def _placement(source: tuple[int, int], mux: tuple[int, int], padding: bool) -> Placement:
-    return Placement.of(source, mux, padding)
+def _placement(
+    source: tuple[int, int], told: tuple[int, int], mux_size: tuple[int, int] | None, padding: bool
+) -> Placement:
+    return Placement.of(source, told if all(told) else mux_size or source, padding)
 
 
 def _rows(frame_meta: Any, names: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from elements.metadata.edit import find_json_texts
+from elements.metadata.placement import Placement
 from elements.metadata.utc import utc_text
 from pipelines.operators.event_objects import ANALYTICS, ObjectEntries
 from pipelines.operators.exchange import EVENTS, MODELS, placement_of
+
+ATTACHED = (MODELS, ANALYTICS, EVENTS)
+"""Names of what else an event tells of a frame."""
 
 
 class EventMaker:
@@ -48,19 +52,25 @@ class EventMaker:
 
     def events_of(self, frames: Iterable[Any]) -> list[dict[str, Any]]:
         """The events of several frames, in less time than one by one."""
-        entries = ObjectEntries(self._embeddings, self._masks, self._keep)
+        entries = self._entries()
         events = [self._event(frame, entries) for frame in frames]
         entries.place()
         return events
 
+    def _entries(self) -> ObjectEntries:
+        return ObjectEntries(self._embeddings, self._masks, self._keep)
+
+    def _placement(self, frame: Any) -> Placement:
+        return placement_of(frame, self._padding, self._mux_size)
+
     def _event(self, frame: Any, entries: ObjectEntries) -> dict[str, Any]:
-        placement = placement_of(frame, self._padding, self._mux_size)
+        placement = self._placement(frame)
         return {
             "pipeline": self._pipeline,
             "source": self._sources[frame.source_id],
             "source_id": frame.source_id,
             "frame": frame.frame_number,
-            "stream_time_s": round(frame.buffer_pts / 1e9, 6),
+            "stream_time_s": stream_time(frame.buffer_pts),
             "time_utc": utc_text(frame.ntp_timestamp),
             "width": placement.source_width,
             "height": placement.source_height,
@@ -69,8 +79,13 @@ class EventMaker:
         }
 
 
+def stream_time(nanoseconds: int) -> float:
+    """Nanoseconds as seconds, to the microsecond."""
+    return round(nanoseconds / 1e9, 6)
+
+
 def _attached(frame: Any) -> dict[str, Any]:
-    texts = find_json_texts(frame, (MODELS, ANALYTICS, EVENTS))
+    texts = find_json_texts(frame, ATTACHED)
     return {name: dict(_models(text)) if name == MODELS else json.loads(text) for name, text in texts.items()}
 
 

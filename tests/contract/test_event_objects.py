@@ -97,9 +97,21 @@ def event(runtime: Any, writer: Callable[..., Any], **options: Any) -> dict[str,
     def refuse(text: str) -> None:
         raise AssertionError(f"{text} is not JSON")
 
-    line = json.loads(operator._file.getvalue(), parse_constant=refuse)
+    text = operator._file.getvalue()
+    line = json.loads(text, parse_constant=refuse)
     jsonschema.validate(line, SCHEMA)
+    (as_data,) = operator._maker.events_of(runtime.handle().frame_items)
+    assert text == json.dumps(finite(as_data), ensure_ascii=False) + "\n"
     return line
+
+
+def finite(value: Any) -> Any:
+    """NaN and infinity, which others may attach, become null."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def found(*boxes: tuple[float, ...], **more: Any) -> Detections:
@@ -239,14 +251,14 @@ def test_what_others_attach_is_written_through(runtime, writer):
     written(runtime, found(BOX))
     for frame in runtime.handle().frame_items:
         attach_json(frame, "models", {"people": "v2"})
-        attach_json(frame, "events", [{"event": "crowded", "persons": 7}])
+        attach_json(frame, "events", [{"event": "crowded", "persons": 7, "where": 'Tür "3"'}])
         attach_json(frame, "analytics", {"zones": {"door": 1}, "speed": math.nan})
         for item in frame.object_items:
             attach_json(item, "analytics", {"zones": ["door"], "speeds": [math.inf, 1.5]})
             attach_json(item, "private", "not written")
     line = event(runtime, writer)
     assert line["models"] == {"people": "v2"}
-    assert line["events"] == [{"event": "crowded", "persons": 7}]
+    assert line["events"] == [{"event": "crowded", "persons": 7, "where": 'Tür "3"'}]
     assert line["analytics"] == {"zones": {"door": 1}, "speed": None}
     assert line["objects"][0]["analytics"] == {"zones": ["door"], "speeds": [None, 1.5]}
     assert "private" not in line["objects"][0]

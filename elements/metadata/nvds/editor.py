@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -88,11 +88,11 @@ class NvdsEditor:
         user.base.release_func = self._library.callbacks.release
         self._library.add_user[base.meta_type](address, added)
 
-    def texts(self, target: Any, meta_types: Collection[int]) -> dict[int, str]:
-        """What `attach_text` stored, by type, as far as there is something."""
+    def texts(self, target: Any, names: Mapping[int, str]) -> dict[str, str]:
+        """What `attach_text` stored, by the names of the types, as far as there is something."""
         address = struct_of(target)
         found = self._user_metas(address)
-        return {kind: _text(user) for user in found if (kind := _meta_type(user)) in meta_types}
+        return {names[kind]: _text(user) for user in found if (kind := _meta_type(user)) in names}
 
     def _user_metas(self, address: int) -> list[int]:
         kind = _meta_type(address)
