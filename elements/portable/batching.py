@@ -6,8 +6,8 @@ Not thread-safe; the mux calls it under its lock. Times are seconds of any stead
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 QUEUE_LENGTH = 4  # frames that wait per source; enough to ride out a slow frame, little memory (DeepStream: 10)
@@ -92,31 +92,31 @@ class Batcher:
 
     def ready(self, now: float) -> bool:
         """Whether a batch should leave now. After the deadline, missing sources are late from then on."""
-        available = sum(self._available(i) for i in self.inputs)
+        delivering = len([i for i in self.inputs if i.frames])
         deadline = self.deadline()
         if deadline is not None and now >= deadline:
             for source in self.inputs:
                 source.late = not source.frames
             if self.timeout is not None:
-                return available > 0
+                return delivering > 0
             self._since = None
-        if self.live and available >= self.batch_size:
+        if self.live and delivering >= self.batch_size:
             return True
         share = self._share()
-        return available > 0 and all(len(i.frames) >= share for i in self.inputs if i.expected)
+        return delivering > 0 and all(len(i.frames) >= share for i in self.inputs if i.expected)
 
     def take(self, now: float) -> list[tuple[Input, Any]]:
         """The next batch: first each source's oldest frame by pad number, then their second ones, and so on."""
-        counts = self._allot()
+        by_pad = sorted([i for i in self.inputs if i.frames], key=attrgetter("index"))
+        counts = self._allot(by_pad)
         rounds = range(max(counts.values(), default=0))
-        by_pad = sorted(counts, key=lambda source: source.index)
         batch = [(source, source.frames.popleft()) for k in rounds for source in by_pad if counts[source] > k]
         self._since = now if any(source.frames for source in self.inputs) else None
         return batch
 
     def _slots(self) -> int:
         """Slots of the next batch: whole rounds of the sources that take part."""
-        sources = sum(i.expected or bool(i.frames) for i in self.inputs)
+        sources = len([i for i in self.inputs if i.frames or i.expected])
         slots = self.batch_size - self.batch_size % sources if sources <= self.batch_size else self.batch_size
         return min(slots, sources * self.most) if self.most else slots
 
@@ -124,9 +124,9 @@ class Batcher:
         limit = 1 if self.live else self.most
         return min(len(source.frames), limit) if limit else len(source.frames)
 
-    def _allot(self) -> dict[Input, int]:
-        """How many frames each source gives. Sources that are more than the slots take turns."""
-        order = self._from_turn(sorted((i for i in self.inputs if i.frames), key=lambda source: source.index))
+    def _allot(self, by_pad: list[Input]) -> dict[Input, int]:
+        """How many frames each of these sources gives. Sources that are more than the slots take turns."""
+        order = self._from_turn(by_pad)
         counts = dict.fromkeys(order, 0)
         free = self._slots()
         while free and order:
@@ -138,6 +138,5 @@ class Batcher:
             order = [source for source in order if free and counts[source] < self._available(source)]
         return counts
 
-    def _from_turn(self, sources: Iterable[Input]) -> list[Input]:
-        sources = list(sources)
+    def _from_turn(self, sources: list[Input]) -> list[Input]:
         return [s for s in sources if s.index >= self._turn] + [s for s in sources if s.index < self._turn]

@@ -19,9 +19,10 @@ gi.require_version("GstApp", "1.0")
 from gi.repository import GstApp  # noqa: E402, F401 (gives appsinks their methods)
 
 _gst, _glib = ctypes.PyDLL("libgstreamer-1.0.so.0"), ctypes.PyDLL("libglib-2.0.so.0")  # calls that do not block
-for _function in (_gst.gst_sample_get_caps, _gst.gst_sample_get_buffer):
+_caps_of, _buffer_of, _unref = _gst.gst_sample_get_caps, _gst.gst_sample_get_buffer, _gst.gst_mini_object_unref
+for _function in (_caps_of, _buffer_of):
     _function.argtypes, _function.restype = [ctypes.c_void_p], ctypes.c_void_p
-_gst.gst_mini_object_unref.argtypes, _gst.gst_mini_object_unref.restype = [ctypes.c_void_p], None
+_unref.argtypes, _unref.restype = [ctypes.c_void_p], None
 _glib.g_ptr_array_new.restype = ctypes.c_void_p
 _glib.g_ptr_array_add.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 _glib.g_ptr_array_unref.argtypes = [ctypes.c_void_p]
@@ -78,12 +79,12 @@ class Intake:
         """Takes over the sample."""
         if not sample:
             return None
-        address = _gst.gst_sample_get_caps(sample)
+        address = _caps_of(sample)
         self.caps_changed = address != self._caps_address
         if self.caps_changed:
             self.caps, self._caps_address = caps_at(address), address
-        buffer = buffer_at(_gst.gst_sample_get_buffer(sample))
-        _gst.gst_mini_object_unref(sample)
+        buffer = buffer_at(_buffer_of(sample))
+        _unref(sample)
         return buffer
 
 

@@ -279,12 +279,9 @@ class NvStreamMux(PropertyTable, Gst.Element):
         return empty
 
     def _take_caps(self, source: Source) -> None:
-        caps = source.intake.caps
-        if caps is None:
+        if source.intake.caps is None:
             raise ElementError(f"a frame came on {source.name} before its caps")
-        source.layout = VideoLayout.of_caps(caps)
-        found, numerator, denominator = caps[0].get_fraction("framerate")
-        source.rate = (numerator, denominator) if found else None
+        source.take_caps(source.intake.caps)
 
     def _sources(self) -> list[Source]:
         return self._batcher.inputs  # type: ignore[return-value]
