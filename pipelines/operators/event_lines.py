@@ -90,7 +90,7 @@ def _source(pipeline: str, name: str, source_id: int) -> str:
 
 @functools.lru_cache(64)  # as in `utc_text`: files that advance together have the same time, too
 def _stream_time(nanoseconds: int) -> str:
-    return _encode(stream_time(nanoseconds))
+    return repr(stream_time(nanoseconds))
 
 
 @functools.lru_cache(64)
