@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from elements.frames import BatchFrame
 from elements.inference.result import GroupResult
+from elements.metadata.batch_detections import counts_of
 from elements.metadata.edit import find_editor
 from elements.metadata.stamp import stamp_model
 from elements.metadata.writer import write_detections
@@ -36,9 +37,11 @@ class FramesAtWork:
         if not found:
             return
         by_batch_id = {
-            frame.batch_id: (frame.placement, detections, group)
+            frame.batch_id: (frame.placement, group.found[place] if count else None, group)
             for group in found
-            for frame, detections in zip(cast(list[BatchFrame], group.frames), group.found, strict=True)
+            for place, (frame, count) in enumerate(
+                zip(cast(list[BatchFrame], group.frames), counts_of(group.found), strict=True)
+            )
         }
         said, batch_meta = self._said, self._api.Buffer(buffer).batch_meta
         for frame_meta in batch_meta.frame_items:
@@ -46,7 +49,7 @@ class FramesAtWork:
             if result is None:
                 continue
             placement, detections, group = result
-            if len(detections):
+            if detections is not None:
                 write_detections(
                     batch_meta, frame_meta, detections, placement, group.names, said.component_id, self._api.osd,
                     class_offset=said.class_offset,

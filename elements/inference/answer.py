@@ -63,32 +63,24 @@ def checked_answer(
         ValueError: if it has class numbers below 0 or above what metadata holds, an array of the wrong shape, or
             attributes without a label.
     """
-    if isinstance(found, BatchDetections) and len(found) == count:
-        return _checked_rows(found, name, who, names)
-    if not isinstance(found, list | tuple) or len(found) != count or not all(isinstance(f, Detections) for f in found):
+    in_arrays = isinstance(found, BatchDetections) and len(found) == count
+    if not in_arrays and not (
+        isinstance(found, list | tuple) and len(found) == count and all(isinstance(f, Detections) for f in found)
+    ):
         raise TypeError(f"{who}() must return a list of one Detections per frame ({count}), not {_shape(found)}")
-    for detections in found:
+    parts = [found.rows] if in_arrays else found
+    for detections in parts:
         _check_arrays(detections, who)
-    some = [detections for detections in found if len(detections.boxes)]  # often none
+    some = [detections for detections in parts if len(detections.boxes)]  # often none
     if _all_finite(some):
         _check_classes(some, name, who, names)
-        return list(found) if not some or _have_area(some, name, who) else [_with_area(one) for one in found], 0
+        if not some or _have_area(some, name, who):
+            return found if in_arrays else list(found), 0
+        return [_with_area(one) for one in found], 0
     answer = [_finite(detections) for detections in found]
     _check_classes(answer, name, who, names)
-    broken = sum(map(len, found)) - sum(map(len, answer))
+    broken = sum(map(len, parts)) - sum(map(len, answer))
     return answer if _have_area(answer, name, who) else [_with_area(one) for one in answer], broken
-
-
-def _checked_rows(
-    found: BatchDetections, name: str, who: str, names: Sequence[str]
-) -> tuple[Sequence[Detections], int]:
-    """`checked_answer` of all rows at once."""
-    _check_arrays(found.rows, who)
-    _check_classes([found.rows], name, who, names)
-    if _all_finite([found.rows]):
-        return found, 0
-    answer = [_finite(detections) for detections in found]
-    return answer, len(found.rows) - sum(map(len, answer))
 
 
 def _check_classes(found: Sequence[Detections], name: str, who: str, names: Sequence[str]) -> None:

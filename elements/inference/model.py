@@ -175,8 +175,9 @@ class DetectionModel:
             results = map(self._execute, runs) if len(runs) == 1 else self._execute_in_parallel(self._pool, runs)
         parts, invalid = zip(*results, strict=True) if runs else ((), ())
         self._count(work.frames, sum(invalid))
-        if parts and all(isinstance(part, BatchDetections) for part in parts):
-            return BatchDetections.joined(parts)  # of one size, so in order
+        in_order = len({run.size for run in runs}) == 1
+        if in_order and all(isinstance(part, BatchDetections) for part in parts):
+            return BatchDetections.joined(parts)
         by_place: dict[int, Detections] = {}
         for run, found in zip(runs, parts, strict=True):
             by_place.update(zip(run.places, found, strict=True))
@@ -238,11 +239,12 @@ class DetectionModel:
             return {}
         if not network.stride or (together and isinstance(frames, CropBatch)):  # crops have all shapes: one run
             return {network.size: range(len(frames))}
+        sources = [(frame.width, frame.height) for frame in frames]
+        mode = network.preprocess.letterbox
+        sizes = {source: smallest_input(source, network.size, network.stride, mode) for source in set(sources)}
         groups: dict[Size, list[int]] = {}
-        for place, frame in enumerate(frames):
-            source = (frame.width, frame.height)
-            size = smallest_input(source, network.size, network.stride, network.preprocess.letterbox)
-            groups.setdefault(size, []).append(place)
+        for place, source in enumerate(sources):
+            groups.setdefault(sizes[source], []).append(place)
         return groups
 
     def _together_on_cpu(self, frames: int, size: Size) -> int:

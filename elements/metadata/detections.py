@@ -66,11 +66,11 @@ class Detections:
 
     def __getitem__(self, index: Any) -> Detections:
         """Rows picked by a slice, a boolean mask or an index array."""
-        rows = np.arange(len(self))[index]
+        rows: Any = index if isinstance(index, slice) else np.arange(len(self))[index]
         picked = {}
         for name in _FIELDS:
             value = getattr(self, name)
-            if isinstance(value, list):
+            if isinstance(value, list) and not isinstance(rows, slice):
                 value = [value[i] for i in rows]
             elif value is not None:
                 value = value[rows]

@@ -117,12 +117,16 @@ class _Surface(ctypes.Structure):
     )
 
 
+_Places = tuple[int, int, int, int, int, int, int]  # the first of `DevicePlanes`
+
+
 class _Stored(NamedTuple):
     """What we need of a `_Frame`.
 
     Attributes:
         memory: address of the first byte that counts, and pitch, of each plane.
         sample: bytes from one sample to the next; of two the upper one counts.
+        places: of a 4:2:0 picture, as it is stored.
     """
 
     format: str
@@ -130,6 +134,7 @@ class _Stored(NamedTuple):
     height: int
     memory: tuple[tuple[int, int], ...]
     sample: int
+    places: _Places | None
 
 
 @functools.lru_cache(1024)  # decoders have few dozens of frames each, which come again and again
@@ -144,7 +149,14 @@ def _stored(frame_bytes: bytes) -> _Stored:
     sample = 2 if frame.color_format in _TEN_BIT else 1
     base, planes = int(frame.data or 0) + sample - 1, frame.planes
     memory = tuple((base + planes.offset[i], int(planes.pitch[i])) for i in range(planes.count))
-    return _Stored(name, frame.width, frame.height, memory, sample)
+    places = _places(memory, sample) if name in PLANAR else None
+    return _Stored(name, frame.width, frame.height, memory, sample, places)
+
+
+def _places(memory: tuple[tuple[int, int], ...], sample: int) -> _Places:
+    (luma, pitch), (blue, chroma_pitch), *rest = memory
+    red, step = (rest[0][0], sample) if rest else (blue + sample, 2 * sample)
+    return luma, blue, red, pitch, chroma_pitch, sample, step
 
 
 class NvmmPicture:
@@ -168,7 +180,7 @@ class NvmmPicture:
         self._buffer = buffer  # the pixels live as long as it does
         self._device: int = surface.gpu
         self._on_host = memory_type == _SYSTEM_MEMORY
-        self._memory, self._sample = stored.memory, stored.sample
+        self._memory, self._sample, self._places = stored.memory, stored.sample, stored.places
         self._lock = threading.Lock()
         self._downloaded: Picture | None = None
         self._made: DeviceArray | None = None
@@ -180,19 +192,20 @@ class NvmmPicture:
     @property
     def device_planes(self) -> DevicePlanes | None:
         """A 4:2:0 picture as it lies in GPU memory, not copied; ``None`` for other formats and for host memory."""
-        if self.format not in PLANAR or self._on_host:
+        if self._places is None or self._on_host:
             return None
-        (luma, pitch), (blue, chroma_pitch), *rest = self._memory
-        luma_step = self._sample
-        red, step = (rest[0][0], luma_step) if rest else (blue + luma_step, 2 * luma_step)
-        width, height, matrix = self.width, self.height, self.color.to_rgb_fixed
-        if self._orientation is not UPRIGHT:
-            walk, chroma = self._orientation.walk, ((width + 1) // 2, (height + 1) // 2)
-            luma, pitch, luma_step = walk(luma, pitch, luma_step, width, height)
-            red, _, _ = walk(red, chroma_pitch, step, *chroma)
-            blue, chroma_pitch, step = walk(blue, chroma_pitch, step, *chroma)
-        places = luma, blue, red, pitch, chroma_pitch, luma_step, step
-        return DevicePlanes(*places, width, height, matrix, self._device, self._buffer)
+        places = self._places if self._orientation is UPRIGHT else self._upright(*self._places)
+        return DevicePlanes(*places, self.width, self.height, self.color.to_rgb_fixed, self._device, self._buffer)
+
+    def _upright(
+        self, luma: int, blue: int, red: int, pitch: int, chroma_pitch: int, luma_step: int, step: int
+    ) -> _Places:
+        """The places of the planes as they are read upright."""
+        walk, chroma = self._orientation.walk, ((self.width + 1) // 2, (self.height + 1) // 2)
+        luma, pitch, luma_step = walk(luma, pitch, luma_step, self.width, self.height)
+        red, _, _ = walk(red, chroma_pitch, step, *chroma)
+        blue, chroma_pitch, step = walk(blue, chroma_pitch, step, *chroma)
+        return luma, blue, red, pitch, chroma_pitch, luma_step, step
 
     @property
     def tensor(self) -> DeviceArray | None:

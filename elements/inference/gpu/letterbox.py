@@ -10,22 +10,23 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as functional
 
 from elements.inference.frame import DevicePlanes
-from elements.inference.gpu.resampling import GEOMETRIES, tensors_of, to_rgb, uploaded, uploaded_matrix
-from elements.inference.letterbox import Size
+from elements.inference.gpu.resampling import tensors_of, to_rgb, uploaded, uploaded_matrix
 from elements.inference.preprocess import Preprocess
 from elements.metadata.detections import IntArray
 from elements.metadata.placement import Placement, Placements
 
-# RGB: address, bytes per row, width, height; left, top, width, height in the input; the last: its row of the input.
-# 4:2:0: the first seven of `DevicePlanes`; left, top, width, height; addresses of four taps and the matrix; the last.
+# A row of the table for each row of the input; the last column says what the others are.
+# PACKED, RGB: address, bytes per row, width, height; left, top, width, height in the input.
+# PLANAR, 4:2:0: the first seven of `DevicePlanes`; left, top, width, height; addresses of four taps and the matrix.
 TABLE_COLUMNS = 18  # even, so that every row begins at a multiple of 16 bytes, whatever Triton makes of that
+NOTHING, PACKED, PLANAR = 0, 1, 2
 
 
 def has_triton() -> bool:
@@ -97,43 +98,55 @@ class Pixels(NamedTuple):
 def fill_table(
     pixels: Sequence[Pixels | DevicePlanes] | IntArray, placements: Placements, table: IntArray, device: torch.device
 ) -> int:
-    """Write what the fused kernels read into ``table``, (at least N, `TABLE_COLUMNS`) int64; RGB pictures come first.
+    """Write what the fused kernels read into ``table``, (at least N, `TABLE_COLUMNS`) int64.
 
     Args:
         pixels: where each picture lies; RGB pictures also as (N, 4) rows.
         placements: where each lies in the input.
-        table: is written.
+        table: is written; rows beyond N get `NOTHING`.
         device: what depends on sizes and colours only is put there once.
 
     Returns:
         The number of RGB pictures.
     """
     count, areas = len(placements), placements.areas
-    if isinstance(pixels, np.ndarray) or not any(isinstance(one, DevicePlanes) for one in pixels):
-        table[:count, :4], table[:count, 4:8], table[:count, -1] = pixels, areas, np.arange(count)
+    rows = table[:count]
+    table[count:, -1] = NOTHING
+    if isinstance(pixels, np.ndarray):
+        rows[:, :4], rows[:, 4:8], rows[:, -1] = pixels, areas, PACKED
         return count
-    packed = [slot for slot, one in enumerate(pixels) if isinstance(one, Pixels)]
-    planes = [(slot, one) for slot, one in enumerate(pixels) if isinstance(one, DevicePlanes)]
+    planar = [slot for slot, one in enumerate(pixels) if isinstance(one, DevicePlanes)]
+    if planar:
+        planes = [cast(DevicePlanes, pixels[slot]) for slot in planar]
+        where: Any = slice(None) if len(planar) == count else planar  # most often; that is twice as fast
+        rows[where, :7] = [one[:7] for one in planes]
+        rows[where, 7:] = _constants(tuple(one[7:10] for one in planes), areas[where].tobytes(), device)[0]
+    packed = sorted(set(range(count)).difference(planar))
     if packed:
-        rows = table[: len(packed)]
-        rows[:, :4], rows[:, 4:8], rows[:, -1] = [pixels[slot] for slot in packed], areas[packed], packed
-    slots, rows = [slot for slot, _ in planes], table[len(packed) : count]
-    rows[:, :7], rows[:, 7:11], rows[:, -1] = [one[:7] for _, one in planes], areas[slots], slots
-    targets = areas[slots, 2:].astype(int).tolist()
-    rows[:, 11:16] = [
-        _addresses((one.width, one.height), (width, height), one.matrix, device)[0]
-        for (_, one), (width, height) in zip(planes, targets, strict=True)
-    ]
+        rows[packed, :4], rows[packed, 4:8], rows[packed, -1] = [pixels[slot] for slot in packed], areas[packed], PACKED
     return len(packed)
 
 
-@lru_cache(GEOMETRIES)
-def _addresses(
-    source: Size, target: Size, matrix: tuple[int, ...], device: torch.device
-) -> tuple[tuple[int, ...], tuple[torch.Tensor, ...]]:
-    """Where `uploaded` and `uploaded_matrix` lie, and the tensors that must live as long."""
-    tensors = (*uploaded(source, target, device), uploaded_matrix(matrix, device))
-    return tuple(tensor.data_ptr() for tensor in tensors), tensors
+@lru_cache(256)  # the batches of a stream are alike
+def _constants(
+    looks: tuple[tuple[int, int, tuple[int, ...]], ...], areas: bytes, device: torch.device
+) -> tuple[IntArray, list[torch.Tensor]]:
+    """What rows of 4:2:0 pictures hold besides addresses and pitches, (N, 11), and the tensors that must live as long.
+
+    Args:
+        looks: width, height and matrix of each picture.
+        areas: those of their `Placements`.
+        device: of the tensors.
+    """
+    rows = np.empty((len(looks), 11), np.int64)
+    rows[:, :4], rows[:, -1] = np.frombuffer(areas).reshape(-1, 4), PLANAR
+    kept: list[torch.Tensor] = []
+    for row, (width, height, matrix) in zip(rows, looks, strict=True):
+        target = (int(row[2]), int(row[3]))
+        tensors = (*uploaded((width, height), target, device), uploaded_matrix(matrix, device))
+        row[4:9] = [tensor.data_ptr() for tensor in tensors]
+        kept += tensors
+    return rows, kept
 
 
 def letterbox(

@@ -8,11 +8,11 @@ import torch
 import triton
 import triton.language as tl
 
-from elements.inference.gpu.letterbox import TABLE_COLUMNS
+from elements.inference.gpu.letterbox import PACKED, PLANAR, TABLE_COLUMNS
 from elements.inference.preprocess import Preprocess
 
 # Tile's width and height, warps: of all tried on an H200 the fastest
-PACKED, PLANAR = (256, 1, 4), (128, 1, 2)
+PACKED_TILE, PLANAR_TILE = (256, 1, 4), (128, 1, 2)
 
 
 def letterbox_fused(table: torch.Tensor, packed: int, count: int, out: torch.Tensor, options: Preprocess) -> None:
@@ -21,21 +21,21 @@ def letterbox_fused(table: torch.Tensor, packed: int, count: int, out: torch.Ten
     Args:
         table: (at least ``count``, `TABLE_COLUMNS`) int64 on the device, as `fill_table` makes it. The pictures' sizes
             may differ.
-        packed: number of RGB pictures, which come first.
-        count: number of pictures; the others are 4:2:0.
-        out: (B, 3, H, W) view of any strides, float or uint8.
+        packed: how many of them are RGB; the others are 4:2:0.
+        count: number of pictures.
+        out: (B, 3, H, W) view of any strides, float or uint8; rows for which there is no picture are left as they are.
         options: colour order, value range and grey of the padding.
     """
     height, width = out.shape[2:]
     gains, offsets = options.affine()
-    for kernel, (block_x, block_y, warps), first, end in (
-        (_packed, PACKED, 0, packed),
-        (_planar, PLANAR, packed, count),
+    for kernel, kind, (block_x, block_y, warps), pictures in (
+        (_packed, PACKED, PACKED_TILE, packed),
+        (_planar, PLANAR, PLANAR_TILE, count - packed),
     ):
-        if end == first:
+        if not pictures:
             continue
-        kernel[(triton.cdiv(width, block_x), triton.cdiv(height, block_y), end - first)](
-            table[first:],
+        kernel[(triton.cdiv(width, block_x), triton.cdiv(height, block_y), count)](
+            table,
             out,
             *out.stride(),
             width,
@@ -44,6 +44,7 @@ def letterbox_fused(table: torch.Tensor, packed: int, count: int, out: torch.Ten
             *gains,
             *offsets,
             columns=TABLE_COLUMNS,
+            kind=kind,
             bgr=options.color == "bgr",
             rounded=out.dtype == torch.uint8,
             block_x=block_x,
@@ -75,13 +76,17 @@ def _packed(  # type: ignore[no-untyped-def]
     offset_1,
     offset_2,
     columns: tl.constexpr,
+    kind: tl.constexpr,
     bgr: tl.constexpr,
     rounded: tl.constexpr,
     block_x: tl.constexpr,
     block_y: tl.constexpr,
 ) -> Any:
     """One tile of the input, block_y x block_x pixels, of one RGB picture."""
-    row = table + tl.program_id(2).to(tl.int64) * columns
+    slot = tl.program_id(2).to(tl.int64)
+    row = table + slot * columns
+    if tl.load(row + columns - 1) != kind:
+        return
     source = tl.load(row).to(tl.pointer_type(tl.uint8))
     pitch = tl.load(row + 1)
     src_w = tl.load(row + 2).to(tl.int32)
@@ -90,7 +95,6 @@ def _packed(  # type: ignore[no-untyped-def]
     top = tl.load(row + 5).to(tl.int32)
     width = tl.load(row + 6).to(tl.int32)
     height = tl.load(row + 7).to(tl.int32)
-    slot = tl.load(row + columns - 1)
 
     x = tl.program_id(0) * block_x + tl.arange(0, block_x)
     y = tl.program_id(1) * block_y + tl.arange(0, block_y)
@@ -209,19 +213,22 @@ def _planar(  # type: ignore[no-untyped-def]
     offset_1,
     offset_2,
     columns: tl.constexpr,
+    kind: tl.constexpr,
     bgr: tl.constexpr,
     rounded: tl.constexpr,
     block_x: tl.constexpr,
     block_y: tl.constexpr,
 ) -> Any:
     """One tile of the input, block_y x block_x pixels, of one 4:2:0 picture."""
-    row = table + tl.program_id(2).to(tl.int64) * columns
+    slot = tl.program_id(2).to(tl.int64)
+    row = table + slot * columns
+    if tl.load(row + columns - 1) != kind:
+        return
     left = tl.load(row + 7).to(tl.int32)
     top = tl.load(row + 8).to(tl.int32)
     width = tl.load(row + 9).to(tl.int32)
     height = tl.load(row + 10).to(tl.int32)
     matrix = tl.load(row + 15).to(tl.pointer_type(tl.int32))
-    slot = tl.load(row + columns - 1)
 
     x = tl.program_id(0) * block_x + tl.arange(0, block_x)
     y = tl.program_id(1) * block_y + tl.arange(0, block_y)

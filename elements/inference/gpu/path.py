@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
 from collections import Counter
@@ -19,7 +20,6 @@ from elements.inference.errors import blaming
 from elements.inference.frame import DevicePlanes, Frame
 from elements.inference.gpu.detect import Detector, Found, HostDetector
 from elements.inference.gpu.letterbox import (
-    TABLE_COLUMNS,
     Pixels,
     check_device,
     check_picture,
@@ -30,10 +30,10 @@ from elements.inference.gpu.letterbox import (
 from elements.inference.gpu.nms import suppress
 from elements.inference.gpu.rgb import to_rgb
 from elements.inference.gpu.runners import CaptureError, GraphRunner, Post, Runner
-from elements.inference.letterbox import Size, place_all
+from elements.inference.letterbox import LetterboxMode, Size, place_all
 from elements.inference.loading import LoadedModel
 from elements.metadata.detections import IntArray
-from elements.metadata.placement import Placements
+from elements.metadata.placement import Placement, Placements
 
 log = logging.getLogger("gstorch.inference")
 
@@ -53,7 +53,7 @@ class Pending:
         placements: where each picture lies in it.
         pictures: what the device reads.
         packed: where the result arrives on the host.
-        table: what the letterbox reads, on the host and on the device.
+        table: what the fused letterbox reads, as it was on the host; ``None`` where that is not used.
         arrived: is set when the result is there; ``None`` on the CPU.
     """
 
@@ -63,7 +63,7 @@ class Pending:
     placements: Placements
     pictures: list[Any]
     packed: torch.Tensor
-    table: tuple[torch.Tensor, torch.Tensor]
+    table: torch.Tensor | None
     arrived: Any
 
 
@@ -91,7 +91,7 @@ class DevicePath:
     _compiled: dict[tuple[int, Size], Forward] = field(init=False, default_factory=dict)
     _shapes: dict[Size, list[tuple[int, ...]]] = field(init=False, default_factory=dict)  # of outputs, by input size
     _asked: Counter[tuple[int, Size, int]] = field(init=False, default_factory=Counter)  # for runners there are not
-    _spare: dict[Any, list[Any]] = field(init=False, default_factory=dict)
+    _spare: dict[tuple[tuple[int, ...], torch.dtype], list[torch.Tensor]] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)  # who holds it queues a batch
 
     def __post_init__(self) -> None:
@@ -153,22 +153,22 @@ class DevicePath:
         with self._on_device():
             self._set_thresholds(confidence, iou)
             options = self.network.preprocess
-            placements = place_all(sizes_of(frames), size, options.letterbox)
+            placements = _placements(sizes_of(frames).tobytes(), size, options.letterbox)
             pictures, pixels = self._pictures(frames, placements)
             if self._stream is not None and any(isinstance(picture, torch.Tensor) for picture in pictures):
                 self._stream.wait_stream(caller)  # who made the pictures may still be at it
             runner = self._runner(self._rounded(len(frames)), size)
-            table = self._take("table", (len(frames), TABLE_COLUMNS), torch.int64, on_device=True)
+            table = None
             if self._fused:
-                from elements.inference.gpu.letterbox_triton import letterbox_fused
-
-                packed = fill_table(pixels, placements, table[0].numpy(), self._engine.device)
-                table[1].copy_(table[0], non_blocking=True)
-                letterbox_fused(table[1], packed, len(frames), runner.planes, options)
+                table = self._take(tuple(runner.table.shape), torch.int64)
+                rgb = fill_table(pixels, placements, table.numpy(), self._engine.device)
+                runner.table.copy_(table, non_blocking=True)
+                if rgb:
+                    self._write_pictures(runner.table, runner.planes, rgb=True)
             else:
                 letterbox(pictures, placements, runner.planes, options)
             result = runner.run()[: len(frames)]
-            packed, _ = self._take("packed", tuple(result.shape), torch.float32)
+            packed = self._take(tuple(result.shape), torch.float32)
             packed.copy_(result, non_blocking=True)
             arrived = None
             if self._stream is not None:
@@ -212,16 +212,18 @@ class DevicePath:
             if found is not None:
                 return found
         pictures: list[Any] = []
-        for frame, (_left, _top, width, height) in zip(frames, placements.areas.astype(int).tolist(), strict=True):
+        for place, frame in enumerate(frames):
             with blaming(frame):
                 picture = self._picture(frame)
-                if picture is None:
-                    scaled = np.ascontiguousarray(frame.resized(width, height))
-                    picture = torch.from_numpy(scaled).to(self._engine.device)
-            pictures.append(picture)
+                pictures.append(self._uploaded(frame, placements[place]) if picture is None else picture)
         if not self._fused:
             return pictures, []
         return pictures, [one if isinstance(one, DevicePlanes) else Pixels.of(one) for one in pictures]
+
+    def _uploaded(self, frame: Frame, placement: Placement) -> torch.Tensor:
+        """The frame's picture, scaled on the host and copied to the device."""
+        scaled = np.ascontiguousarray(frame.resized(int(placement.width), int(placement.height)))
+        return torch.from_numpy(scaled).to(self._engine.device)
 
     def _pictures_of_crops(self, crops: CropBatch) -> tuple[list[Any], IntArray] | None:
         """The pictures that crops are cut from, and the rows of `fill_table`; ``None`` if not all are on the device."""
@@ -229,8 +231,8 @@ class DevicePath:
         for frame, _ in crops.by_frame():
             with blaming(frame):
                 picture = self._picture(frame)
-                if picture is None:
-                    return None
+            if picture is None:
+                return None
             pictures.append(picture)
         planar = [number for number, picture in enumerate(pictures) if isinstance(picture, DevicePlanes)]
         for number, rgb in zip(planar, to_rgb([pictures[number] for number in planar]), strict=True):
@@ -243,9 +245,11 @@ class DevicePath:
 
     def _picture(self, frame: Frame) -> Any:
         """The frame's picture if it lies on the device, checked: 4:2:0 or RGB; ``None`` if it does not."""
-        planes = getattr(frame, "device_planes", None) if self._engine.device.type == "cuda" else None
+        device = self._engine.device
+        planes = None if self._stream is None else getattr(frame, "device_planes", None)
         if planes is not None:
-            check_device(torch.device("cuda", planes.device), self._engine.device)
+            if planes.device != device.index:
+                check_device(torch.device("cuda", planes.device), device)
             return planes
         if self._fused and (complete := getattr(frame, "device_picture", None)) is not None:
             check_picture(complete, self._engine.device)
@@ -287,33 +291,37 @@ class DevicePath:
 
     def _make_runner(self, batch: int, size: Size, post: Post) -> Runner:
         forward = self._compiled.get((batch, size))
+        write = self._write_pictures if self._fused else None
         if self._engine.can_capture and self._fused:
             try:
-                return GraphRunner(self._engine, batch, size, post, self._pool, forward)
+                return GraphRunner(self._engine, batch, size, post, self._pool, forward, write)
             except CaptureError as error:
                 self._engine.can_capture = False
                 # As text: whoever keeps the record would keep with the exception what was to be captured.
                 why = str(error)
                 log.warning("the model cannot run from a CUDA graph, so it runs call by call and slower: %s", why)
-        return Runner(self._engine, batch, size, post, forward)
+        return Runner(self._engine, batch, size, post, forward, write)
+
+    def _write_pictures(self, table: torch.Tensor, planes: torch.Tensor, rgb: bool = False) -> None:
+        """Run one of the fused kernels on all rows of a runner's table, each of which it may skip."""
+        from elements.inference.gpu.letterbox_triton import letterbox_fused
+
+        letterbox_fused(table, len(table) * rgb, len(table), planes, self.network.preprocess)
 
     def _set_thresholds(self, confidence: float, iou: float) -> None:
         if (confidence, iou) != self._in_force:
             self._thresholds.copy_(torch.tensor([confidence, iou], dtype=torch.float32))
             self._in_force = (confidence, iou)
 
-    def _take(self, use: str, shape: tuple[int, ...], dtype: torch.dtype, on_device: bool = False) -> Any:
-        """A host tensor (pinned beside CUDA) and, if asked for, its twin on the device: spare ones, or new ones."""
-        spare = self._spare.setdefault((use, shape), [])
-        if spare:
-            return spare.pop()
-        cuda = self._stream is not None
-        host = torch.empty(shape, dtype=dtype, pin_memory=cuda)
-        return host, torch.empty(shape, dtype=dtype, device=self._engine.device) if on_device else None
+    def _take(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """A tensor on the host (pinned beside CUDA): a spare one, or a new one."""
+        spare = self._spare.setdefault((shape, dtype), [])
+        return spare.pop() if spare else torch.empty(shape, dtype=dtype, pin_memory=self._stream is not None)
 
     def _give_back(self, pending: Pending) -> None:
-        self._spare[("packed", tuple(pending.packed.shape))].append((pending.packed, None))
-        self._spare[("table", (len(pending.frames), TABLE_COLUMNS))].append(pending.table)
+        for spare in (pending.packed, pending.table):
+            if spare is not None:
+                self._spare[tuple(spare.shape), spare.dtype].append(spare)
         pending.pictures.clear()
 
     @contextlib.contextmanager
@@ -321,3 +329,9 @@ class DevicePath:
         """Work without gradients, on our stream."""
         with torch.inference_mode(), torch.cuda.stream(self._stream):
             yield
+
+
+@functools.lru_cache(256)  # the batches of a stream are alike
+def _placements(sizes: bytes, network: Size, mode: LetterboxMode) -> Placements:
+    """`place_all` of what `sizes_of` gives, not to be written."""
+    return place_all(np.frombuffer(sizes, np.int64).reshape(-1, 2), network, mode)

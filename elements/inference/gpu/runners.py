@@ -11,10 +11,12 @@ import torch
 
 from elements.inference.engines.base import DeviceEngine, Forward
 from elements.inference.errors import brief
+from elements.inference.gpu.letterbox import TABLE_COLUMNS
 from elements.inference.letterbox import Size
 
 WARM_UPS = 3  # TorchScript settles on its code in the second run; cuDNN picks its algorithms in the first
 Post = Callable[[list[torch.Tensor]], torch.Tensor]
+Letterbox = Callable[[torch.Tensor, torch.Tensor], None]
 _checking = threading.Lock()  # what warnings go to is one setting of the whole process
 _capturing = threading.Lock()  # a capture fails if torch gives memory back meanwhile, as each does at its beginning
 
@@ -25,22 +27,42 @@ class Runner:
     Attributes:
         input: the network's input as its ``spec`` declares it.
         planes: the same memory as (B, 3, H, W).
+        table: (B, `TABLE_COLUMNS`) int64, what the fused letterbox reads; no pictures at first.
     """
 
     def __init__(
-        self, engine: DeviceEngine, batch: int, size: Size, post: Post, forward: Forward | None = None
+        self,
+        engine: DeviceEngine,
+        batch: int,
+        size: Size,
+        post: Post,
+        forward: Forward | None = None,
+        letterbox: Letterbox | None = None,
     ) -> None:
-        """Set up for ``batch`` pictures of ``size`` (width, height); ``forward`` is the network if not the engine's."""
+        """Set up for ``batch`` pictures of ``size`` (width, height).
+
+        Args:
+            engine: has the network.
+            batch: number of pictures.
+            size: (width, height) of the input.
+            post: makes packed detections of the network's outputs.
+            forward: the network, if not the engine's.
+            letterbox: writes the pictures of ``table`` into ``planes`` at the beginning of each run, if given.
+        """
         dtype = torch.from_numpy(engine.spec.dtype.type(0).reshape(1)).dtype
         self.input = torch.zeros(engine.spec.shape(batch, size), dtype=dtype, device=engine.device)
         if engine.channels_last and not engine.spec.channels_last:
             self.input = self.input.contiguous(memory_format=torch.channels_last)
         self.planes = self.input.permute(0, 3, 1, 2) if engine.spec.channels_last else self.input
+        self.table = torch.zeros((batch, TABLE_COLUMNS), dtype=torch.int64, device=engine.device)
+        self._letterbox = letterbox
         self._forward: Forward = forward or engine.forward
         self._post = post
 
     def run(self) -> torch.Tensor:
         """The packed detections of what `input` holds, queued on the current stream."""
+        if self._letterbox is not None:
+            self._letterbox(self.table, self.planes)
         return self._post(self._forward(self.input))
 
 
@@ -49,21 +71,28 @@ class CaptureError(Exception):
 
 
 class GraphRunner(Runner):
-    """The same from a CUDA graph: one launch for the whole network, decoding and suppression.
+    """The same from a CUDA graph: one launch for letterbox, network, decoding and suppression.
 
     It captures a twin of the network, whose inner state no other shape touches. Graphs of one engine share a memory
     pool, as they never run at the same time; what one gives is valid until the next one runs.
     """
 
     def __init__(
-        self, engine: DeviceEngine, batch: int, size: Size, post: Post, pool: Any, forward: Forward | None = None
+        self,
+        engine: DeviceEngine,
+        batch: int,
+        size: Size,
+        post: Post,
+        pool: Any,
+        forward: Forward | None = None,
+        letterbox: Letterbox | None = None,
     ) -> None:
         """Warm up and capture on the current stream. ``forward``, if given, is a network for this shape alone.
 
         Raises:
             CaptureError: if the network cannot be captured.
         """
-        super().__init__(engine, batch, size, post, forward or engine.twin())
+        super().__init__(engine, batch, size, post, forward or engine.twin(), letterbox)
         stream = torch.cuda.current_stream(engine.device)
         # float32 is asked for where answers are to be those of the CPU; TF32 moves boxes by tenths of a pixel
         with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=False):
