@@ -44,11 +44,14 @@ def middle_rate(counts: Sequence[tuple[float, int]]) -> float:
     return (last - first) / (end - begin)
 
 
+def network(size: str) -> dict[str, Any]:
+    """An ``infer`` stage with the network, for an input of this size."""
+    return {"model": NETWORK, "layout": "yolov8", "letterbox": "center", "device": "cuda", "input_size": size}
+
+
 def definition(clip: Path, streams: int, events: Path, compiled: bool) -> dict[str, Any]:
     """Inference and an event file, no pixels out."""
-    size = "640x384" if compiled else "640"
-    network = {"model": NETWORK, "layout": "yolov8", "letterbox": "center", "device": "cuda"}
-    infer = {**network, "input_size": size, "compile": compiled}
+    infer = {**network("640x384" if compiled else "640"), "compile": compiled}
     return {
         "pipeline": "bench",
         "sources": [{"name": f"s{i}", "uri": str(clip.resolve())} for i in range(streams)],

@@ -18,7 +18,15 @@ from elements.inference.gpu import path as device_path  # noqa: E402
 from elements.inference.gpu.nms import suppress  # noqa: E402
 from elements.inference.gpu.runners import GraphRunner  # noqa: E402
 from elements.inference.model import DetectionModel, open_model  # noqa: E402
-from tests.device_checks import LETTERBOXES, TASKS, check_detect, check_letterbox, check_planar_letterbox  # noqa: E402
+from elements.portable.color import BT709  # noqa: E402
+from tests.device_checks import (  # noqa: E402
+    LETTERBOXES,
+    TASKS,
+    PlanarFrame,
+    check_detect,
+    check_letterbox,
+    check_planar_letterbox,
+)
 from tests.pictures import NAMES, SIZES, assert_finds, assert_finds_ellipses, ellipses, frame_of, picture  # noqa: E402
 from tests.torch_models import LAYOUTS, Finder, FixedFinder, TensorFrame  # noqa: E402
 
@@ -211,8 +219,24 @@ def test_one_copy_to_the_host_and_one_wait_per_batch():
     assert len(copies) == 1, [event.name for event in events if "Memcpy" in event.name]
     waits = [event.name for event in events if event.name in WAITS]
     assert waits == ["cudaEventSynchronize"]
-    (key,) = (key for key in model._device._spare if key[0] == "packed")
-    assert 4 * np.prod(key[1]) < 256 * 1024  # detections, not pixels
+    (shape,) = (shape for shape, dtype in model._device._spare if dtype == torch.float32)
+    assert 4 * np.prod(shape) < 256 * 1024  # detections, not pixels
+
+
+def test_pictures_of_both_kinds_go_through_together():
+    """Five frames, in the rows of a larger graph; each is found as it is alone."""
+    model = loaded()
+    sizes = [*SIZES, (640, 360)]
+    frames = gpu_frames(sizes)
+    for place in (0, 3):
+        frames[place] = PlanarFrame("NV12", sizes[place], BT709, "cuda", frame_of(*sizes[place]).pixels)
+    together = model.infer(frames)
+    for frame, found in zip(frames, together, strict=True):
+        (alone,) = model.infer([frame])
+        assert len(alone) > 0
+        np.testing.assert_array_equal(found.class_ids, alone.class_ids)
+        np.testing.assert_allclose(found.boxes, alone.boxes, atol=0.05)
+    model.close()
 
 
 def test_memory_stays_flat():

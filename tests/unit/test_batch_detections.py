@@ -51,3 +51,6 @@ def test_an_answer_in_arrays_is_checked_as_a_list_is() -> None:
         checked_answer(BatchDetections(rows(1, -2, 3), counts), 3, "m")
     with pytest.raises(TypeError, match=r"one Detections per frame \(4\), not BatchDetections"):
         checked_answer(whole, 4, "m")
+    whole.rows.boxes[1, 2:] = 0
+    found, broken = checked_answer(whole, 3, "m")
+    assert ([one.class_ids.tolist() for one in found], broken) == ([[1], [], [3]], 0)

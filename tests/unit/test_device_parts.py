@@ -12,10 +12,19 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from elements.inference.crops import crop_regions, scaled_regions  # noqa: E402
-from elements.inference.gpu.letterbox import TABLE_COLUMNS, Pixels, fill_table  # noqa: E402
+from elements.inference.frame import DevicePlanes  # noqa: E402
+from elements.inference.gpu.letterbox import (  # noqa: E402
+    NOTHING,
+    PACKED,
+    PLANAR,
+    TABLE_COLUMNS,
+    Pixels,
+    fill_table,
+)
 from elements.inference.gpu.nms import suppress  # noqa: E402
 from elements.inference.letterbox import place_all  # noqa: E402
 from elements.inference.preprocess import Preprocess  # noqa: E402
+from elements.portable.color import BT709  # noqa: E402
 from tests.device_checks import LETTERBOXES, TASKS, check_detect, check_letterbox, check_planar_letterbox  # noqa: E402
 from tests.torch_models import LAYOUTS  # noqa: E402
 
@@ -94,6 +103,20 @@ def crops_in(picture):
     seen = regions[(regions[:, 2:] > regions[:, :2]).all(axis=1)]
     assert 100 < len(seen) < 200
     return Pixels.of(picture).parts(scaled_regions(seen, (160, 96), (80, 48)))
+
+
+def test_the_table_says_of_each_row_what_its_picture_is():
+    planes = DevicePlanes(1000, 2000, 3000, 8, 4, 1, 2, 8, 6, BT709.to_rgb_fixed)
+    rgb = Pixels(4000, 24, 8, 6)
+    places = place_all(np.array([(8, 6)] * 3), (16, 16), "center")
+    table = np.full((5, TABLE_COLUMNS), -1)
+    assert fill_table([planes, rgb, planes], places, table, torch.device("cpu")) == 1
+    assert table[:, -1].tolist() == [PLANAR, PACKED, PLANAR, NOTHING, NOTHING]
+    assert table[1, :8].tolist() == [*rgb, 0, 2, 16, 12]
+    for row in table[0], table[2]:
+        assert row[:11].tolist() == [*planes[:7], 0, 2, 16, 12]
+        matrix = np.ctypeslib.as_array((ctypes.c_int32 * 12).from_address(int(row[15])))
+        assert tuple(matrix.tolist()) == BT709.to_rgb_fixed
 
 
 def test_parts_of_any_box_lie_in_the_picture():
