@@ -245,17 +245,20 @@ class NvStreamMux(PropertyTable, Gst.Element):
 
     def _fetch(self) -> list[Source]:
         """Take what waits and fits into the next batch. The sources that have nothing, awaited ones first."""
-        missing: list[Source] = []
-        with self._lock:
-            wanting: list[Any] = self._batcher.wanting()
-        while wanting:
+        empty: list[Source] = []
+        while wanting := self._wanting(but=empty):
             finishing = [source.finishing for source in wanting]  # see _fetch_from
-            empty = self._accept(wanting, self._intakes.take([source.intake for source in wanting]), finishing)
-            missing += [source for source in empty if not source.ended]
-            asked = set(empty)
-            with self._lock:
-                wanting = [source for source in self._batcher.wanting() if source not in asked]
-        return sorted(missing, key=lambda source: source.late)
+            empty += self._accept(wanting, self._intakes.take([source.intake for source in wanting]), finishing)
+        return sorted((source for source in empty if not source.ended), key=lambda source: source.late)
+
+    def _wanting(self, but: list[Source]) -> list[Source]:
+        """The sources of which the next batch can take a frame, but those that were found empty.
+
+        What the others want depends on which sources have ended, and so may change from one look to the next.
+        """
+        asked = set(but)
+        with self._lock:
+            return [source for source in self._batcher.wanting() if source not in asked]  # type: ignore[misc]
 
     def _fetch_from(self, source: Source, wait: float) -> None:
         """Take a frame of one source, if one comes within ``wait`` seconds."""

@@ -10,7 +10,7 @@ from gi.repository import Gst
 
 from elements.portable.nvstreammux import NvStreamMux
 from tests.media import finish, message_of, run, source, watch
-from tests.waiting import wait_for
+from tests.waiting import SOON_S, wait_for
 
 MUX = "nvstreammux name=m width=128 height=96"
 
@@ -176,6 +176,22 @@ def test_a_source_that_ends_before_any_frame_leaves_events_in_order() -> None:
     assert (
         kinds.index(Gst.EventType.STREAM_START) < kinds.index(Gst.EventType.CAPS) < kinds.index(Gst.EventType.SEGMENT)
     )
+
+
+def test_a_batch_is_not_asked_for_in_a_circle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sources have room for more frames, but none come: the batch leaves at its time, and the mux can stop."""
+    monkeypatch.setattr("elements.portable.batching.FILE_PATIENCE", 0.05)
+    caps = "video/x-raw(memory:NVMM),format=I420,width=8,height=8,framerate=1/1"
+    sources = " ".join(f"appsrc name=s{i} caps={caps} ! m.sink_{i}" for i in range(2))
+    pipeline = Gst.parse_launch(
+        f"{sources} {MUX} batch-size=4 batched-push-timeout=1000 ! fakesink name=out async=false"
+    )
+    seen = watch(pipeline, "out")
+    pipeline.set_state(Gst.State.PLAYING)
+    pipeline.get_by_name("s1").emit("push-buffer", Gst.Buffer.new_wrapped(bytes(8 * 8 * 3 // 2)))
+    wait_for(lambda: seen.batches, SOON_S)
+    assert seen.numbers() == {1: [0]}
+    pipeline.set_state(Gst.State.NULL)
 
 
 def test_live_sources_give_one_frame_each_and_running_time() -> None:
