@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import traceback
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,3 +29,10 @@ def close_operators(operators: Iterable[Any]) -> tuple[str, str]:
 def busy_operators(operators: Iterable[Any]) -> str:
     """Which operators hold the stream up, as the end of a sentence; empty if none does."""
     return "".join(f"; {busy}" for operator in operators if (busy := getattr(operator, "busy", "")))
+
+
+def threads_in_python() -> str:
+    """Where each thread that runs Python code, or waits in it, is at: its name and stack."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    stacks = ((names.get(ident, "unnamed"), frame) for ident, frame in sys._current_frames().items())
+    return "\n".join(f"Thread '{name}':\n{''.join(traceback.format_stack(frame))}" for name, frame in stacks)

@@ -25,7 +25,7 @@ from pipelines.gate import hold_until_loop_runs
 from pipelines.outcome import EXIT_COMPLETE, EXIT_FAILED, EXIT_PARTIAL, Outcome, SourceCount
 from pipelines.signals import RELOAD, signals_into
 from pipelines.sources import ENDED, SourceState, SourceStatus, only_cameras_are_away
-from pipelines.stall import between_states, describe_stall, hanging_code, holders
+from pipelines.stall import between_states, describe_stall, hanging_code, held_at_the_end, holders
 
 log = logging.getLogger("gstorch.runner")
 
@@ -342,6 +342,8 @@ class Runner:
 
     def _end_pad(self, source_id: int) -> None:
         """Send EOS into the mux in the source's place; the pad itself then refuses later data with EOS."""
+        if self.statuses[source_id].source.loop:  # else it would begin anew whenever it is refused
+            self._element(source_node(source_id)).set_property("file-loop", False)
         pad = self._element(MUX).get_static_pad(f"sink_{self.pads[source_id]}")
         if pad is not None:
             end_pad(pad, source_node(source_id))
@@ -364,16 +366,14 @@ class Runner:
         self.outcome.stuck = not done.wait(limit)
         watch.close()
         operators = self.assembly.operators.values()
-        held = busy_operators(operators) or self._held_at_the_end()
+        held = threads = ""
+        if self.outcome.stuck:
+            held, threads = held_at_the_end(self.assembly.gst, self.assembly.graph, MUX, operators, self._hangs)
         text, trace = close_operators(operators)
+        if held and not text:
+            text, trace = f"the pipeline did not stop within {limit:.0f} s; {held}", threads
         if text and not self.outcome.error:
             self.outcome.error, self.outcome.trace = text, trace
-        if self.outcome.stuck:
-            self.outcome.error = self.outcome.error or f"the pipeline did not stop within {limit:.0f} s{held}"
-
-    def _held_at_the_end(self) -> str:
-        stopping = self._hangs or between_states(self.assembly.gst, self.assembly.graph, MUX)
-        return f"; {stopping}" if stopping else ""
 
     def _settle(self) -> None:
         """Final states: what still ran is stopped; files that ended early are truncated; what was skipped is said."""

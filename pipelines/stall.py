@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from elements.base import Gst, all_of
+from pipelines.closing import busy_operators, threads_in_python
 from pipelines.graph import Graph, Node
 
 INFERENCE = "pyinfer"
@@ -60,6 +61,15 @@ def between_states(gst: Gst.Bin, graph: Graph, behind: str) -> str:
     return ""
 
 
+def held_at_the_end(gst: Gst.Bin, graph: Graph, behind: str, operators: Iterable[Any], hanging: str) -> tuple[str, str]:
+    """What keeps a pipeline from stopping, and, unless that is code of the user, where all threads are.
+
+    ``hanging`` is what `hanging_code` found before; for the others see there.
+    """
+    own_code = busy_operators(operators).removeprefix("; ") or hanging or between_states(gst, graph, behind)
+    return (own_code, "") if own_code else (_still_stopping(gst), threads_in_python())
+
+
 def describe_stall(gst: Gst.Bin, graph: Graph, behind: str) -> str:
     """Which element holds the last buffer and what waits before it; or that nothing is on its way."""
     parts = [_held(gst, graph, node) for node in holders(gst, graph, behind)]
@@ -68,6 +78,25 @@ def describe_stall(gst: Gst.Bin, graph: Graph, behind: str) -> str:
     if slow:
         parts.append(f"not playing: {', '.join(slow)}")
     return "; ".join(parts)
+
+
+def _still_stopping(gst: Gst.Bin) -> str:
+    """Which elements, of bins their innermost, have begun to stop and are still at it; else, which have not begun."""
+    left = [element for element in all_of(gst.iterate_recurse()) if element.current_state != Gst.State.NULL]
+    stopping = [element for element in left if element.pending_state != Gst.State.VOID_PENDING]
+    around = [element.get_parent() for element in stopping]
+    inner = [element for element in stopping if element not in around]
+    if inner:
+        return f"still stopping: {', '.join(_place(element, gst) for element in inner)}"
+    if left:
+        return f"not yet stopping: {_quoted(element.get_name() for element in left if element.get_parent() is gst)}"
+    return "all elements have stopped, but what made them has not returned"
+
+
+def _place(element: Gst.Element, gst: Gst.Bin) -> str:
+    factory, outer = element.get_factory(), element.get_parent()
+    text = f"'{element.get_name()}' ({factory.get_name() if factory else type(element).__name__})"
+    return text if outer is gst else f"{text} in {_place(outer, gst)}"
 
 
 def _behind(graph: Graph, start: str) -> Iterator[str]:
@@ -97,7 +126,7 @@ def _held(gst: Gst.Bin, graph: Graph, node: Node) -> str:
     return f"{text}; waiting in queues: {', '.join(waiting)}" if waiting else text
 
 
-def _quoted(names: list[str]) -> str:
+def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 

@@ -23,20 +23,28 @@ class FileLoop:
         self._frames = frames
         self._fail = fail
         self._played = 0
-        self._ending = False
+        self._ending = self._stopped = False
+        self._rewinding = threading.Lock()
         pad.add_probe(_WATCHED, self._event)
 
     def end(self) -> None:
         """Let the next end of stream through."""
         self._ending = True
 
+    def stop(self) -> None:
+        """`end`, and wait for a seek that is on its way; none begins any more. For the time before pads are inactive.
+
+        The end of a flush that meets an element which is being stopped would start the element's threads again.
+        """
+        self._ending = self._stopped = True
+        with self._rewinding:
+            pass
+
     def _event(self, pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
         kind = info.get_event().type
-        if self._ending:
-            return Gst.PadProbeReturn.OK
         if kind in (Gst.EventType.FLUSH_START, Gst.EventType.FLUSH_STOP):
             return Gst.PadProbeReturn.DROP
-        if kind != Gst.EventType.EOS:
+        if kind != Gst.EventType.EOS or self._ending:
             return Gst.PadProbeReturn.OK
         known, position = self._frames.query_position(Gst.Format.TIME)
         if not known or position <= 0:
@@ -51,5 +59,9 @@ class FileLoop:
     def _rewind(self) -> None:
         start, no_stop = (Gst.SeekType.SET, 0), (Gst.SeekType.NONE, -1)
         seek = Gst.Event.new_seek(1.0, Gst.Format.TIME, Gst.SeekFlags.FLUSH, *start, *no_stop)
-        if not self._pad.send_event(seek) and not self._ending:
+        with self._rewinding:
+            if self._stopped:
+                return
+            sent = self._pad.send_event(seek)
+        if not sent and not self._ending:
             self._fail("cannot be repeated: it cannot seek to its start")

@@ -102,6 +102,8 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         if name == "uri" and value:  # user and password stay out of everything that can be read or logged
             self.values["uri"], *credentials = split_credentials(value)
             self._credentials = (credentials[0], credentials[1])
+        elif name == "file-loop" and not value and self._loop:
+            self._loop.end()
 
     @property
     def _location(self) -> str:
@@ -124,6 +126,8 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             self._start()
         elif transition == Gst.StateChange.PAUSED_TO_READY:
             self._stop_threads()
+            if self._loop:
+                self._loop.stop()
         if self._reconnector and transition == Gst.StateChange.PLAYING_TO_PAUSED:
             self._reconnector.watch(False)
         result = Gst.Bin.do_change_state(self, transition)

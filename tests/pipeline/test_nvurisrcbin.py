@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import re
 import subprocess
+import threading
 import weakref
 from pathlib import Path
 
 import pytest
 from gi.repository import Gst
 
+from elements.base import all_of
 from elements.portable.nvurisrcbin import NvUriSrcBin
 from elements.portable.queries import ask_source_id
 from tests.gstorch_cli import frame_times
 from tests.media import Outcome, finish, message_of, run, watch
-from tests.waiting import wait_for
+from tests.waiting import LIMIT_S, wait_for
 
 CLIP_FRAMES = 30
 
@@ -145,6 +148,43 @@ def test_file_loop_goes_on_without_a_seam(clip):
     pipeline.set_state(Gst.State.NULL)
     assert message.type == Gst.MessageType.EOS
     assert [round(pts / 1e6) for pts in seen.times] == [round(1000 * n / 15) for n in range(len(seen.times))]
+
+
+def test_a_file_is_no_longer_repeated_once_file_loop_is_off(clip):
+    pipeline = Gst.parse_launch(f'nvurisrcbin name=s file-loop=1 uri="{clip.as_uri()}" ! fakesink name=out sync=false')
+    seen = watch(pipeline, "out")
+    pipeline.set_state(Gst.State.PLAYING)
+    assert wait_for(lambda: len(seen.times) > CLIP_FRAMES)
+    pipeline.get_by_name("s").set_property("file-loop", False)
+    message = message_of(pipeline, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+    pipeline.set_state(Gst.State.NULL)
+    assert message.type == Gst.MessageType.EOS
+    assert len(seen.times) % CLIP_FRAMES == 0
+
+
+def test_a_stop_waits_for_a_rewind_that_is_on_its_way(clip):
+    """Else the end of the flush would start threads of elements that are stopped already."""
+    pipeline = Gst.parse_launch(f'nvurisrcbin file-loop=1 uri="{clip.as_uri()}" ! fakesink name=out sync=false')
+    seen = watch(pipeline, "out")
+    pipeline.set_state(Gst.State.PLAYING)
+    assert wait_for(lambda: seen.times)
+    queue = next(e for e in all_of(pipeline.iterate_recurse()) if e.get_name().startswith("multiqueue"))
+    flushes, stopping, active = [], threading.Event(), []
+
+    def hold(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+        if info.get_event().type == Gst.EventType.FLUSH_STOP and not active:
+            flushes.append(pad)
+            stopping.wait(LIMIT_S)
+            with contextlib.suppress(AssertionError):  # it comes at once, or never
+                wait_for(lambda: not queue.srcpads[0].is_active(), 0.2)
+            active.append(queue.srcpads[0].is_active())
+        return Gst.PadProbeReturn.OK
+
+    queue.sinkpads[0].add_probe(Gst.PadProbeType.EVENT_FLUSH, hold)
+    assert wait_for(lambda: flushes)
+    stopping.set()
+    pipeline.set_state(Gst.State.NULL)
+    assert active == [True]
 
 
 @pytest.mark.parametrize("name", ["missing.mp4", "folder", "empty.mp4", "text.mp4", "cut.mp4", "sound.m4a"])

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from elements.base import Gst, GstBase, keep_floating, sink_and_src
+from elements.portable.nvstreammux import NvStreamMux
+from elements.portable.nvurisrcbin import NvUriSrcBin
 from pipelines.bus import BusEvent
 from pipelines.definition import definition_from_mapping
 from pipelines.plan import make_plan, open_runner
@@ -69,10 +71,11 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def runner_of(source: str | Path, stages: list[Any], stall_timeout: str = "2s") -> Runner:
+def runner_of(source: str | Path, stages: list[Any], stall_timeout: str = "2s", **own: Any) -> Runner:
+    own |= {"timeout": "3s"} if "rtsp" in str(source) else {}
     definition = {
         "pipeline": "test",
-        "sources": [{"uri": str(source), "name": "red", **({"timeout": "3s"} if "rtsp" in str(source) else {})}],
+        "sources": [{"uri": str(source), "name": "red", **own}],
         "stages": stages,
         "runtime": {"stall_timeout": stall_timeout},
     }
@@ -148,6 +151,35 @@ def test_a_model_that_does_not_close(clip):
     RELEASE.set()
     assert runner.outcome.error == "the pipeline did not stop within 0 s; 'infer' (pyinfer) is still stopping"
     assert runner.statuses[0].state is SourceState.FINISHED
+
+
+@pytest.mark.parametrize(
+    ("element", "method", "said"),
+    [(NvStreamMux, "_stop", "'mux' (nvstreammux)"), (NvUriSrcBin, "_dismantle", "'source-0' (nvurisrcbin)")],
+)
+def test_what_does_not_stop_before_the_stages_is_named(clip, monkeypatch, element, method, said):
+    RELEASE.clear()
+    monkeypatch.setattr(element, method, lambda _: RELEASE.wait())
+    runner = ran(clip, [])
+    RELEASE.set()
+    assert runner.outcome.error == f"the pipeline did not stop within 0 s; still stopping: {said}"
+    assert "Thread 'shut-down':" in runner.outcome.trace
+    assert "lambda _: RELEASE.wait()" in runner.outcome.trace
+
+
+def test_a_source_that_was_stopped_is_not_repeated(clip):
+    """While the pipeline drained it would begin anew hundreds of times a second."""
+    runner = runner_of(clip, [], loop=True)
+    repeats = []
+
+    def look(runner: Runner) -> None:
+        repeats.append(runner._element("source-0").get_property("file-loop"))
+        runner.stop()
+
+    runner.run(look)
+    assert (runner.exit_code(), runner.outcome.error) == (0, "")
+    assert repeats[0]
+    assert not runner._element("source-0").get_property("file-loop")
 
 
 def test_a_camera_that_goes_silent_is_waited_for(monkeypatch):
