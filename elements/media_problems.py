@@ -39,6 +39,22 @@ def location(uri: str) -> str:
     return split_credentials(uri)[0]
 
 
+def uri_problem(uri: str | None, repeated: bool) -> str | None:
+    """Why a URI cannot be played, or not be ``repeated``, as far as is known before anything is started."""
+    if not uri:
+        return "the property 'uri' is not set"
+    scheme = Gst.Uri.get_scheme(Gst.Uri.from_string(uri)) if Gst.uri_is_valid(uri) else None
+    if scheme is None:
+        return "not a URI; for a file write file:///path with %, # and ? percent-encoded"
+    if scheme == "file":
+        return file_problem(uri)
+    if repeated:
+        return "file-loop works for files only"
+    if not Gst.uri_protocol_is_supported(Gst.URIType.SRC, scheme):
+        return f"no installed GStreamer element reads '{scheme}://'"
+    return None
+
+
 def file_problem(uri: str) -> str | None:
     """Why a ``file:`` URI cannot be played, as far as the directory entry and the first bytes tell; None if it can.
 

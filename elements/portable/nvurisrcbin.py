@@ -22,7 +22,7 @@ from elements.base import (
     pad_template,
 )
 from elements.ending import end_pad
-from elements.media_problems import DAMAGED, explain, file_problem, location, no_video, split_credentials
+from elements.media_problems import DAMAGED, explain, location, no_video, split_credentials, uri_problem
 from elements.portable import nvidia
 from elements.portable.decoding import (
     chain,
@@ -144,7 +144,7 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
         self._reset()
         on_gpu = nvidia.decodes_on_gpu()
         self.warn_of_ignored_properties(nvidia.DECODER_PROPERTIES if on_gpu else ())
-        if problem := self._problem_before_start():
+        if problem := uri_problem(self.values["uri"], self.values["file-loop"]):
             self._fail(problem)
             return
         self._tail = nvidia.frames_in_gpu_memory(self.values) if on_gpu else frames_to_nvmm(for_source=True)
@@ -159,20 +159,6 @@ class NvUriSrcBin(PropertyTable, Gst.Bin):
             self._reconnector = Reconnector(self, self._policy(), self.get_name())
             self._reconnector.start()
         self._add_inner()
-
-    def _problem_before_start(self) -> str | None:
-        if not (uri := self.values["uri"]):
-            return "the property 'uri' is not set"
-        scheme = Gst.Uri.get_scheme(Gst.Uri.from_string(uri)) if Gst.uri_is_valid(uri) else None
-        if scheme is None:
-            return "not a URI; for a file write file:///path with %, # and ? percent-encoded"
-        if scheme == "file":
-            return file_problem(uri)
-        if self.values["file-loop"]:
-            return "file-loop works for files only"
-        if not Gst.uri_protocol_is_supported(Gst.URIType.SRC, scheme):
-            return f"no installed GStreamer element reads '{scheme}://'"
-        return None
 
     def _policy(self) -> ReconnectPolicy:
         interval = self.values["rtsp-reconnect-interval"]
