@@ -24,6 +24,7 @@ Gst.init(None)
 from elements.api import pyservicemaker  # noqa: E402
 from elements.inference.cascade import OperateOn  # noqa: E402
 from elements.inference.config import ModelConfig  # noqa: E402
+from elements.inference.crops import sizes_of  # noqa: E402
 from elements.inference.frame import Frame  # noqa: E402
 from elements.inference.session import Session  # noqa: E402
 from elements.metadata.batch_detections import BatchDetections  # noqa: E402
@@ -51,7 +52,9 @@ class Instant:
     def infer(self, frames: Sequence[Frame]) -> BatchDetections:
         """As `finish_whole` gives it."""
         count = len(frames)
-        rows = Detections(np.zeros((count, 4), np.float32), np.ones(count, np.float32), np.zeros(count, np.int64))
+        boxes = np.zeros((count, 4), np.float32)
+        boxes[:, 2:] = sizes_of(frames)
+        rows = Detections(boxes, np.ones(count, np.float32), np.zeros(count, np.int64))
         return BatchDetections(rows, np.ones(count, np.int64))
 
     def close(self) -> None:
