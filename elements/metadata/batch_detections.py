@@ -11,11 +11,14 @@ from elements.metadata.detections import Detections, IntArray
 
 
 class BatchDetections(Sequence[Detections]):
-    """A sequence with one `Detections` per picture, made when it is asked for.
+    """A sequence with one `Detections` per picture, made anew each time it is asked for: change ``rows``, not those.
 
     Attributes:
         rows: the objects of all pictures, picture by picture.
         counts: (B,) int64, how many of them each picture has.
+
+    Raises:
+        ValueError: if the counts do not add up to the rows.
     """
 
     __slots__ = ("_ends", "counts", "rows")
@@ -23,6 +26,8 @@ class BatchDetections(Sequence[Detections]):
     def __init__(self, rows: Detections, counts: IntArray) -> None:
         self.rows, self.counts = rows, counts
         self._ends: IntArray = counts.cumsum()
+        if counts.min(initial=0) < 0 or counts.sum() != len(rows):
+            raise ValueError(f"BatchDetections.counts are for {counts.tolist()} objects, rows has {len(rows)}")
 
     @classmethod
     def joined(cls, parts: Sequence[BatchDetections]) -> BatchDetections:

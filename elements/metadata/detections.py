@@ -65,7 +65,7 @@ class Detections:
         return len(self.boxes)
 
     def __getitem__(self, index: Any) -> Detections:
-        """Rows picked by a slice, a boolean mask or an index array."""
+        """Rows picked by a slice, which share memory with these, or copied by a boolean mask or an index array."""
         rows: Any = index if isinstance(index, slice) else np.arange(len(self))[index]
         picked = {}
         for name in _FIELDS:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,13 @@ def test_each_picture_has_its_rows() -> None:
     assert (len(batch), counts_of(batch), counts_of(list(batch))) == (3, [1, 0, 2], [1, 0, 2])
     with pytest.raises(IndexError):
         batch[3]
+
+
+@pytest.mark.parametrize("counts", [[1, 1], [2, 2], [-1, 4]])
+def test_counts_must_add_up_to_the_rows(counts) -> None:
+    """Else objects would be lost, or be another picture's."""
+    with pytest.raises(ValueError, match=re.escape(f"counts are for {counts} objects, rows has 3")):
+        BatchDetections(rows(7, 8, 9), np.array(counts))
 
 
 def test_batches_are_joined_in_order() -> None:
