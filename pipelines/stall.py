@@ -96,7 +96,7 @@ def _still_stopping(gst: Gst.Bin) -> str:
 def _place(element: Gst.Element, gst: Gst.Bin) -> str:
     factory, outer = element.get_factory(), element.get_parent()
     text = f"'{element.get_name()}' ({factory.get_name() if factory else type(element).__name__})"
-    return text if outer is gst else f"{text} in {_place(outer, gst)}"
+    return text if outer in (gst, None) else f"{text} in {_place(outer, gst)}"  # None: a bin has just let go of it
 
 
 def _behind(graph: Graph, start: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pipelines.definition import definition_from_mapping
 from pipelines.plan import make_plan, open_runner
 from pipelines.runner import Runner
 from pipelines.sources import SourceState
+from pipelines.stall import _place
 from tests.clips import make_clip
 from tests.own_models import RELEASE
 from tests.rtsp_server import RtspServer
@@ -165,6 +166,10 @@ def test_what_does_not_stop_before_the_stages_is_named(clip, monkeypatch, elemen
     assert runner.outcome.error == f"the pipeline did not stop within 0 s; still stopping: {said}"
     assert "Thread 'shut-down':" in runner.outcome.trace
     assert "lambda _: RELEASE.wait()" in runner.outcome.trace
+
+
+def test_an_element_that_its_bin_has_let_go_meanwhile_is_named():
+    assert _place(Gst.ElementFactory.make("identity", "left"), Gst.Pipeline()) == "'left' (identity)"
 
 
 def test_a_source_that_was_stopped_is_not_repeated(clip):
