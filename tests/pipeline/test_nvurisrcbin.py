@@ -162,6 +162,30 @@ def test_a_file_is_no_longer_repeated_once_file_loop_is_off(clip):
     assert len(seen.times) % CLIP_FRAMES == 0
 
 
+def test_a_flush_of_a_rewind_goes_no_further_once_file_loop_is_off(clip):
+    """A mux would drop the frames that wait in it."""
+    pipeline = Gst.parse_launch(f'nvurisrcbin name=s file-loop=1 uri="{clip.as_uri()}" ! fakesink name=out sync=false')
+    seen = watch(pipeline, "out")
+    pipeline.set_state(Gst.State.PLAYING)
+    assert wait_for(lambda: seen.times)
+    inside = next(e for e in all_of(pipeline.iterate_recurse()) if e.get_name().startswith("multiqueue"))
+    flushes = []
+
+    def turn_off(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+        pipeline.get_by_name("s").set_property("file-loop", False)
+        return Gst.PadProbeReturn.OK
+
+    def note(pad: Gst.Pad, info: Gst.PadProbeInfo) -> Gst.PadProbeReturn:
+        flushes.append(info.get_event().type)
+        return Gst.PadProbeReturn.OK
+
+    inside.sinkpads[0].add_probe(Gst.PadProbeType.EVENT_FLUSH, turn_off)
+    pipeline.get_by_name("out").get_static_pad("sink").add_probe(Gst.PadProbeType.EVENT_FLUSH, note)
+    message = message_of(pipeline, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+    pipeline.set_state(Gst.State.NULL)
+    assert (message.type, flushes) == (Gst.MessageType.EOS, [])
+
+
 def test_a_stop_waits_for_a_rewind_that_is_on_its_way(clip):
     """Else the end of the flush would start threads of elements that are stopped already."""
     pipeline = Gst.parse_launch(f'nvurisrcbin file-loop=1 uri="{clip.as_uri()}" ! fakesink name=out sync=false')

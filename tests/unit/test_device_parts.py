@@ -105,15 +105,18 @@ def crops_in(picture):
     return Pixels.of(picture).parts(scaled_regions(seen, (160, 96), (80, 48)))
 
 
-def test_the_table_says_of_each_row_what_its_picture_is():
+@pytest.mark.parametrize("planar", [(0, 2), (0, 1, 2), ()])
+def test_the_table_says_of_each_row_what_its_picture_is(planar):
     planes = DevicePlanes(1000, 2000, 3000, 8, 4, 1, 2, 8, 6, BT709.to_rgb_fixed)
     rgb = Pixels(4000, 24, 8, 6)
     places = place_all(np.array([(8, 6)] * 3), (16, 16), "center")
     table = np.full((5, TABLE_COLUMNS), -1)
-    assert fill_table([planes, rgb, planes], places, table, torch.device("cpu")) == 1
-    assert table[:, -1].tolist() == [PLANAR, PACKED, PLANAR, NOTHING, NOTHING]
-    assert table[1, :8].tolist() == [*rgb, 0, 2, 16, 12]
-    for row in table[0], table[2]:
+    pictures = [planes if place in planar else rgb for place in range(3)]
+    assert fill_table(pictures, places, table, torch.device("cpu")) == 3 - len(planar)
+    assert table[:, -1].tolist() == [PLANAR if p in planar else PACKED for p in range(3)] + [NOTHING, NOTHING]
+    for row in table[[place for place in range(3) if place not in planar]]:
+        assert row[:8].tolist() == [*rgb, 0, 2, 16, 12]
+    for row in table[list(planar)]:
         assert row[:11].tolist() == [*planes[:7], 0, 2, 16, 12]
         matrix = np.ctypeslib.as_array((ctypes.c_int32 * 12).from_address(int(row[15])))
         assert tuple(matrix.tolist()) == BT709.to_rgb_fixed
