@@ -21,8 +21,9 @@ def letterbox_fused(table: torch.Tensor, packed: int, count: int, out: torch.Ten
     Args:
         table: (at least ``count``, `TABLE_COLUMNS`) int64 on the device, as `fill_table` makes it. The pictures' sizes
             may differ.
-        packed: how many of them are RGB; the others are 4:2:0.
-        count: number of pictures.
+        packed: how many of them are RGB; the others are 4:2:0. Each kernel passes over the other's rows, and with 0 or
+            ``count`` only one runs, so that is also how to do the pictures of one kind among both.
+        count: number of rows.
         out: (B, 3, H, W) view of any strides, float or uint8; rows for which there is no picture are left as they are.
         options: colour order, value range and grey of the padding.
     """

@@ -153,7 +153,7 @@ class DevicePath:
         with self._on_device():
             self._set_thresholds(confidence, iou)
             options = self.network.preprocess
-            placements = _placements(sizes_of(frames).tobytes(), size, options.letterbox)
+            placements = _placements(frames, size, options.letterbox)
             pictures, pixels = self._pictures(frames, placements)
             if self._stream is not None and any(isinstance(picture, torch.Tensor) for picture in pictures):
                 self._stream.wait_stream(caller)  # who made the pictures may still be at it
@@ -331,7 +331,15 @@ class DevicePath:
             yield
 
 
+def _placements(frames: Sequence[Frame], network: Size, mode: LetterboxMode) -> Placements:
+    """Where each lies in the input; not to be written."""
+    sizes = sizes_of(frames)
+    if isinstance(frames, CropBatch):  # whose sizes do not come again
+        return place_all(sizes, network, mode)
+    return _known_placements(sizes.tobytes(), network, mode)
+
+
 @functools.lru_cache(256)  # the batches of a stream are alike
-def _placements(sizes: bytes, network: Size, mode: LetterboxMode) -> Placements:
-    """`place_all` of what `sizes_of` gives, not to be written."""
+def _known_placements(sizes: bytes, network: Size, mode: LetterboxMode) -> Placements:
+    """`place_all` of what `sizes_of` gives."""
     return place_all(np.frombuffer(sizes, np.int64).reshape(-1, 2), network, mode)
