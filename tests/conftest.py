@@ -15,6 +15,16 @@ import pytest
 _registry = tempfile.TemporaryDirectory(prefix="gst-registry-")
 os.environ["GST_REGISTRY"] = f"{_registry.name}/registry.bin"
 
+ROOT = Path(__file__).resolve().parent.parent
+
+# What elements/env.sh sets, for the shell that the tests may be started from: they ask for it themselves.
+os.environ.pop("GSTORCH_REAL_ELEMENTS", None)
+for _name in ("GST_PLUGIN_PATH", "PYTHONPATH"):
+    _parts = os.environ.pop(_name, "").split(":")
+    _others = [part for part in _parts if part and not Path(part).is_relative_to(ROOT / "elements")]
+    if _others:
+        os.environ[_name] = ":".join(_others)
+
 import elements  # noqa: E402, F401  before anything loads GStreamer: see elements/__init__.py
 
 # isort: split
@@ -22,8 +32,6 @@ from gi.repository import GObject  # noqa: E402
 
 # PyGObject calls its module "gobject", which cannot be imported: pytest-xdist has to, where it receives a warning.
 GObject.Warning.__module__ = "gi.repository.GObject"
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
